@@ -1,0 +1,34 @@
+// Problems and plans as CSV, in the format of google/minimalloc:
+//
+//     id,lower,upper,size[,alignment][,offset]
+//     0,0,628,9633792
+//
+// `upper` is exclusive. Columns come in any order; an empty cell in an optional column means its default. When
+// read, `offset` is a fixed offset: so a plan that was written can be judged, or kept while more is planned.
+// Line ends are LF or CR LF. There are no quotes and no spaces around numbers.
+#pragma once
+
+#include <iosfwd>
+#include <string>
+
+#include "livepool/plan/plan.h"
+#include "livepool/plan/problem.h"
+
+namespace livepool {
+
+// Reads a problem. `name` stands for the file in messages.
+// Throws InvalidInput, as "name:line:column: what", for text that is not the format above and for buffers that
+// break a rule of problem.h, share an id, or whose sizes sum past 64 bits.
+[[nodiscard]] Problem ReadCsv(std::istream& in, const std::string& name);
+
+// The same from a file. Throws InvalidInput, as "path: what", if it cannot be read.
+[[nodiscard]] Problem ReadCsvFile(const std::string& path);
+
+// Writes a problem, such that ReadCsv gives back an equal one. Optional columns are left out where every
+// buffer has the default. Failure shows in the state of `out`, as for any stream.
+void WriteCsv(std::ostream& out, const Problem& problem);
+
+// Writes a problem with the offsets of `plan`. Throws InvalidInput if there is not one offset for each buffer.
+void WriteCsv(std::ostream& out, const Problem& problem, const Plan& plan);
+
+}  // namespace livepool

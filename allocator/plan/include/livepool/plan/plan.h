@@ -1,0 +1,25 @@
+// Offsets for a problem.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "livepool/base/units.h"
+
+namespace livepool {
+
+struct Plan {
+  // offsets[i] belongs to problem.buffers[i]; bytes from the arena's base.
+  std::vector<Bytes> offsets;
+  // max over buffers of offset + size: what the arena must have mapped.
+  Bytes height = 0;
+  // No packing of this problem is lower. height == lower_bound proves the plan optimal.
+  Bytes lower_bound = 0;
+  // Which rule made it, e.g. "offset best fit by size".
+  std::string algorithm;
+
+  bool ProvedOptimal() const { return height == lower_bound; }
+  friend bool operator==(const Plan&, const Plan&) = default;
+};
+
+}  // namespace livepool

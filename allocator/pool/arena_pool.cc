@@ -1,0 +1,106 @@
+#include "livepool/pool/arena_pool.h"
+
+#include <algorithm>
+
+#include "livepool/base/error.h"
+
+namespace livepool {
+
+ArenaPool::ArenaPool(DeviceId device, std::unique_ptr<Backend> backend, Bytes reserve, std::function<void()> on_pressure)
+    : device_(device), backend_(std::move(backend)), reserve_(reserve), on_pressure_(std::move(on_pressure)) {}
+
+PlannedArena& ArenaPool::MakeArenaLocked() {
+  const std::size_t count = count_.load(std::memory_order_relaxed);
+  if (count == kMaxArenas) {
+    throw OutOfMemory("livepool: " + std::to_string(kMaxArenas) + " arenas of " + device_.Name() +
+                          " are in use or hold live tensors; run fewer passes at once",
+                      reserve_);
+  }
+  auto* arena = new PlannedArena(*backend_, reserve_);  // immortal, see the class comment
+  (void)arena->TryHold();
+  arenas_[count] = arena;
+  count_.store(count + 1, std::memory_order_release);
+  return *arena;
+}
+
+PlannedArena& ArenaPool::Borrow(Bytes height) {
+  PlannedArena* found = nullptr;
+  const std::size_t count = count_.load(std::memory_order_acquire);
+  for (std::size_t i = 0; i < count && found == nullptr; ++i) {
+    if (!arenas_[i]->TryHold()) continue;
+    if (arenas_[i]->RangeFree(height)) found = arenas_[i];
+    else arenas_[i]->Release();
+  }
+  if (found == nullptr) {
+    const std::lock_guard lock(mutex_);
+    found = &MakeArenaLocked();
+  }
+  try {
+    GrowOrThrow(*found, height);
+  } catch (...) {
+    found->Release();
+    throw;
+  }
+  return *found;
+}
+
+void ArenaPool::GrowOrThrow(PlannedArena& arena, Bytes height) {
+  if (height <= arena.arena().mapped()) return;
+  try {
+    arena.arena().Grow(height);
+  } catch (const OutOfMemory&) {
+    // Idle memory goes before anything fails: that of other arenas, then what upstream has cached.
+    Trim();
+    if (on_pressure_) on_pressure_();
+    arena.arena().Grow(height);
+  }
+  Bytes mapped = 0;
+  const std::size_t count = count_.load(std::memory_order_acquire);
+  for (std::size_t i = 0; i < count; ++i) mapped += arenas_[i]->arena().mapped();
+  Bytes peak = peak_.load(std::memory_order_relaxed);
+  while (mapped > peak && !peak_.compare_exchange_weak(peak, mapped, std::memory_order_relaxed)) {
+  }
+}
+
+void ArenaPool::Return(PlannedArena& arena) { arena.Release(); }
+
+PlannedArena* ArenaPool::Find(const void* address) const {
+  const std::size_t count = count_.load(std::memory_order_acquire);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (arenas_[i]->arena().Contains(address)) return arenas_[i];
+  }
+  return nullptr;
+}
+
+Bytes ArenaPool::Trim() {
+  Bytes freed = 0;
+  const std::size_t count = count_.load(std::memory_order_acquire);
+  for (std::size_t i = 0; i < count; ++i) {
+    PlannedArena& arena = *arenas_[i];
+    if (!arena.TryHold()) continue;
+    freed += arena.TrimHeld();
+    arena.Release();
+  }
+  return freed;
+}
+
+void ArenaPool::Count(std::int64_t hits, std::int64_t misses, std::int64_t upstream) {
+  passes_.fetch_add(1, std::memory_order_relaxed);
+  hits_.fetch_add(hits, std::memory_order_relaxed);
+  misses_.fetch_add(misses, std::memory_order_relaxed);
+  upstream_.fetch_add(upstream, std::memory_order_relaxed);
+}
+
+PoolStats ArenaPool::Stats() const {
+  PoolStats stats;
+  stats.passes = passes_.load(std::memory_order_relaxed);
+  stats.hits = hits_.load(std::memory_order_relaxed);
+  stats.misses = misses_.load(std::memory_order_relaxed);
+  stats.upstream = upstream_.load(std::memory_order_relaxed);
+  stats.arena_peak_bytes = peak_.load(std::memory_order_relaxed);
+  const std::size_t count = count_.load(std::memory_order_acquire);
+  for (std::size_t i = 0; i < count; ++i) stats.arena_bytes += arenas_[i]->arena().mapped();
+  return stats;
+}
+
+}  // namespace livepool

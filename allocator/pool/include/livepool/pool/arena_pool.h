@@ -1,0 +1,73 @@
+// All arenas of one device: passes borrow one each.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "livepool/pool/device.h"
+#include "livepool/pool/planned_arena.h"
+
+namespace livepool {
+
+// Counts since the process began, over all passes of a device.
+struct PoolStats {
+  std::int64_t passes = 0;
+  std::int64_t hits = 0;      // allocations served from a slot
+  std::int64_t misses = 0;    // planned for a slot, or not foreseen at all, and served upstream
+  std::int64_t upstream = 0;  // foreseen by the plan to go upstream (outputs, for example)
+  Bytes arena_bytes = 0;      // mapped now, over all arenas
+  Bytes arena_peak_bytes = 0;  // the most that was mapped at once
+  Bytes live_bytes = 0;        // in slots that a pass uses now, as of the last pass's end
+
+  friend bool operator==(const PoolStats&, const PoolStats&) = default;
+};
+
+// Immortal: arenas are never destroyed, so that a deleter finds its arena at any time.
+// Two passes at once never share an arena; passes one after the other do, so that the memory held is the
+// largest plan, not the sum of all.
+class ArenaPool {
+ public:
+  // `reserve`: bytes of address space for each arena. `on_pressure` is called when memory cannot be had
+  // and should give back what is cached elsewhere (it may be empty); then the request is tried once more.
+  ArenaPool(DeviceId device, std::unique_ptr<Backend> backend, Bytes reserve, std::function<void()> on_pressure = {});
+  ~ArenaPool() = delete;
+
+  DeviceId device() const { return device_; }
+  Backend& backend() const { return *backend_; }
+
+  // An arena with `height` bytes mapped, held by the calling thread, none of whose live slots lies below
+  // `height`. Throws OutOfMemory. Give it back with Return.
+  PlannedArena& Borrow(Bytes height);
+  void Return(PlannedArena& arena);
+
+  // The arena that `address` lies in, or null. Wait-free.
+  PlannedArena* Find(const void* address) const;
+
+  // Gives the memory of idle arenas back to the device; returns the bytes. An arena in use, or with live
+  // tensors, stays.
+  Bytes Trim();
+
+  void Count(std::int64_t hits, std::int64_t misses, std::int64_t upstream);
+  PoolStats Stats() const;
+
+ private:
+  PlannedArena& MakeArenaLocked();
+  void GrowOrThrow(PlannedArena& arena, Bytes height);
+
+  static constexpr std::size_t kMaxArenas = 64;  // passes that run at once; more go upstream
+
+  const DeviceId device_;
+  const std::unique_ptr<Backend> backend_;
+  const Bytes reserve_;
+  const std::function<void()> on_pressure_;
+  std::mutex mutex_;  // for making arenas
+  std::atomic<std::size_t> count_{0};
+  std::vector<PlannedArena*> arenas_{std::vector<PlannedArena*>(kMaxArenas)};  // [0, count_) are set for ever
+  std::atomic<std::int64_t> passes_{0}, hits_{0}, misses_{0}, upstream_{0};
+  std::atomic<Bytes> peak_{0};
+};
+
+}  // namespace livepool

@@ -1,0 +1,34 @@
+// The live slots of all plans on one arena, by address: the check that no live byte is handed out twice.
+#pragma once
+
+#include "livepool/pool/slot.h"
+
+namespace livepool {
+
+// Doubly linked, sorted by address, without overlap: for all neighbours a, b: a.end() <= b.begin.
+// Each slot remembers the left neighbour that it had last time; in a pass that repeats, the place to insert
+// is found at once, so that a check costs O(1); otherwise it costs O(live slots).
+// Not thread-safe: the holder of the arena uses it.
+class LiveList {
+ public:
+  // Links `slot` if no live slot shares a byte with it; otherwise returns false and changes nothing.
+  bool Insert(Slot& slot);
+  // Unlinks a slot that Insert has linked.
+  void Remove(Slot& slot);
+  bool empty() const { return head_.next == nullptr; }
+  // True if a live slot has a byte in [base, base + size) of the arena.
+  bool AnyBelow(const std::byte* end) const { return head_.next != nullptr && head_.next->begin < end; }
+  // The end of the last live slot, or null.
+  const std::byte* End() const;
+  Bytes LiveBytes() const;
+  // Re-derives the invariants above, for tests; false if one is broken.
+  bool CheckInvariants() const;
+
+ private:
+  // A left neighbour for `slot`: starts from its hint if that is live and to its left, else from the head.
+  Slot* FindLeft(const Slot& slot);
+
+  Slot head_;  // sentinel: begin = end = null, left of everything
+};
+
+}  // namespace livepool

@@ -1,0 +1,19 @@
+// The one run-time edge from the pool back to its users: graph_capture implements it.
+#pragma once
+
+#include "livepool/backend/backend.h"
+#include "livepool/base/units.h"
+#include "livepool/pool/device.h"
+
+namespace livepool {
+
+// Hears of allocations and frees on the thread that it is set for (see thread_state.h), while that thread
+// records. Called with an allocator's lock held: it may not allocate from that allocator, nor take the GIL.
+class TraceSink {
+ public:
+  virtual ~TraceSink() = default;
+  virtual void OnAlloc(DeviceId device, const void* address, Bytes size, StreamHandle stream) = 0;
+  virtual void OnFree(DeviceId device, const void* address) = 0;
+};
+
+}  // namespace livepool

@@ -1,0 +1,37 @@
+#include "livepool/torch/cuda_pass.h"
+
+#include "cuda_allocator.h"
+#include "livepool/base/error.h"
+
+namespace livepool {
+namespace {
+
+CudaAllocator& Installed() {
+  CudaAllocator* allocator = InstalledCudaAllocator();
+  if (allocator == nullptr)
+    throw NotInstalled("livepool is not installed for cuda: call livepool.install(\"cuda\") first");
+  return *allocator;
+}
+
+cudaStream_t AsStream(StreamHandle stream) { return static_cast<cudaStream_t>(stream); }
+
+}  // namespace
+
+void BeginDevicePass(int device, PlannedArena& arena, StreamHandle stream) {
+  Installed().Device(device).OrderOf(arena).BeginPass(AsStream(stream));
+}
+
+void EndDevicePass(int device, PlannedArena& arena, StreamHandle stream) noexcept {
+  // Begun before, so that nothing here can throw.
+  Installed().Device(device).OrderOf(arena).EndPass(AsStream(stream));
+}
+
+bool CudaServingForbidden(int device, StreamHandle stream) {
+  if (Installed().Device(device).open_pools().Covers(AsStream(stream))) return true;
+  const OnDevice on(device);
+  return !InOwnCapture() && IsCapturing(AsStream(stream));
+}
+
+void EnsureFreeTracking() { Installed().EnsureFreeTracking(); }
+
+}  // namespace livepool

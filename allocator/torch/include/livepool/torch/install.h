@@ -1,0 +1,38 @@
+// Puts livepool's allocators in the place of PyTorch's own.
+#pragma once
+
+#include "livepool/pool/arena_pool.h"
+
+namespace livepool {
+
+// Installs the allocator for one kind of device, once; later calls do nothing. Everything that is not
+// planned goes to the allocator that was installed before ("upstream"), so nothing changes until a plan is
+// served. Not thread-safe with respect to allocations: call it before other threads run.
+// Throws UnsupportedTorch if the torch in this process is not the release that this library was built for,
+// or Error if the device kind is not available in this build.
+void Install(DeviceId::Kind kind);
+
+// True once Install(kind) has returned, and the allocator is (still) the one that torch uses.
+bool Installed(DeviceId::Kind kind);
+
+// The arenas of `device`. Throws NotInstalled before Install.
+ArenaPool& PoolOf(DeviceId device);
+
+// The arenas of every installed device that has been used.
+std::vector<ArenaPool*> AllPools();
+
+// Throws UnsupportedTorch unless the running torch has the major.minor version of the headers that this
+// library was compiled with: the allocator's vtable moves nearly every minor release.
+void CheckTorchVersion();
+
+namespace detail {  // one for each device kind, in its own file; called by Install
+void InstallCpu();
+ArenaPool& CpuPool();
+bool CpuInstalled();
+void InstallCuda();
+ArenaPool& CudaPool(int index);
+std::vector<ArenaPool*> CudaPools();
+bool CudaInstalled();
+}  // namespace detail
+
+}  // namespace livepool

@@ -1,0 +1,33 @@
+#include "livepool/torch/install.h"
+
+#include "livepool/base/error.h"
+
+namespace livepool {
+
+void Install(DeviceId::Kind kind) {
+  CheckTorchVersion();
+  kind == DeviceId::Kind::kHost ? detail::InstallCpu() : detail::InstallCuda();
+}
+
+bool Installed(DeviceId::Kind kind) {
+  return kind == DeviceId::Kind::kHost ? detail::CpuInstalled() : detail::CudaInstalled();
+}
+
+ArenaPool& PoolOf(DeviceId device) {
+  if (!Installed(device.kind)) {
+    throw NotInstalled("livepool is not installed for " + device.Name() + ": call livepool.install(\"" +
+                       (device.kind == DeviceId::Kind::kHost ? "cpu" : "cuda") + "\") first");
+  }
+  return device.kind == DeviceId::Kind::kHost ? detail::CpuPool() : detail::CudaPool(device.index);
+}
+
+std::vector<ArenaPool*> AllPools() {
+  std::vector<ArenaPool*> pools;
+  if (Installed(DeviceId::Kind::kHost)) pools.push_back(&detail::CpuPool());
+  if (Installed(DeviceId::Kind::kCuda)) {
+    for (ArenaPool* pool : detail::CudaPools()) pools.push_back(pool);
+  }
+  return pools;
+}
+
+}  // namespace livepool

@@ -1,0 +1,29 @@
+#include <torch/csrc/inductor/aoti_torch/c/shim.h>
+
+#include <cstdint>
+#include <string>
+
+#include "c10_compat.h"
+#include "livepool/base/error.h"
+#include "livepool/torch/install.h"
+
+namespace livepool {
+namespace {
+
+// "2.11" of the eight bytes {major, minor, patch, ABI tag (5)} that torch calls its ABI version.
+std::string MajorMinor(std::uint64_t version) {
+  return std::to_string(version >> 56) + "." + std::to_string((version >> 48) & 0xFF);
+}
+
+}  // namespace
+
+void CheckTorchVersion() {
+  const std::string running = MajorMinor(aoti_torch_abi_version());
+  const std::string built = MajorMinor(TORCH_ABI_VERSION);
+  if (running == built) return;
+  throw UnsupportedTorch("livepool: built for torch " + built + ", but torch " + running +
+                         " is running; install torch " + built + " or the livepool that was built for torch " +
+                         running);
+}
+
+}  // namespace livepool

@@ -1,0 +1,25 @@
+// livepool for LibTorch applications.
+//
+//   livepool::Install();                                  // once, before other threads run
+//   c10::InferenceMode mode;
+//   auto graph = livepool::Capture(
+//       [&](const livepool::Tensors& in) { return livepool::Tensors{model.forward({in[0]}).toTensor()}; },
+//       {input}, {.state = livepool::StateOf(model)});
+//   at::Tensor output = graph->Replay({other_input})[0];
+#pragma once
+
+#include "livepool/base/error.h"
+#include "livepool/capture/exec_graph.h"
+#include "livepool/torch/install.h"
+
+namespace livepool {
+
+// Installs the CPU allocator and, in a build with CUDA, the CUDA allocator.
+inline void Install() {
+  Install(DeviceId::Kind::kHost);
+#ifdef LIVEPOOL_HAVE_CUDA
+  Install(DeviceId::Kind::kCuda);
+#endif
+}
+
+}  // namespace livepool

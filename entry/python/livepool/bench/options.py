@@ -1,0 +1,91 @@
+"""The options of `livepool bench`, and the request that they make."""
+
+import argparse
+import os
+from dataclasses import dataclass
+
+DESCRIPTION = """\
+Run each model three ways with random weights (nothing is downloaded): eager, captured, and replayed from one
+planned arena. Prints one table with the memory and time of both, and whether the replay's results are bit for bit
+those of eager on two inputs that were not captured."""
+
+EPILOG = """\
+models:
+  any classification model of torchvision by its name there (resnet50, vit_l_16, convnext_base, swin_b, densenet201),
+  and of Hugging Face transformers, made from a config: bert, gpt2, llama (small), llama1b; 128 tokens each.
+
+exit code:
+  0  every result is bit for bit equal     1  a result is wrong or a model failed     2  the command line is wrong
+
+environment:
+  LIVEPOOL_FILL=nan           the same as --poison
+  LIVEPOOL_CHECK=first|every:N|off   livepool's own check of replays against eager"""
+
+DEFAULT_MODELS = ("resnet50", "vit_b_16", "convnext_tiny", "swin_t", "bert", "llama")
+DEFAULT_BATCH = {"cpu": 1, "cuda": 32}
+DEFAULT_DTYPE = {"cpu": "fp32", "cuda": "fp16"}
+DTYPES = ("fp32", "fp16", "bf16")
+
+
+class BadOption(ValueError):
+    """The command line asks for something that cannot be; the message is one line."""
+
+
+@dataclass(frozen=True)
+class Request:
+    device: str
+    models: tuple
+    batch: int
+    dtype: str
+    json_path: str | None
+
+
+def positive_int(text):
+    value = int(text) if text.lstrip("-").isdecimal() else 0
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number above 0")
+    return value
+
+
+def add_to(parser):
+    parser.add_argument("--device", choices=("cpu", "cuda", "auto"), default="auto",
+                        help="where to run; auto takes cuda where there is a device, else cpu (default: auto)")
+    parser.add_argument("--models", metavar="A,B,...", default=",".join(DEFAULT_MODELS),
+                        help="models to run, separated by commas (default: %(default)s)")
+    parser.add_argument("--batch", metavar="N", type=positive_int,
+                        help="batch size (default: 32 on cuda, 1 on cpu)")
+    parser.add_argument("--dtype", choices=DTYPES,
+                        help="type of weights and images (default: fp16 on cuda, fp32 on cpu)")
+    parser.add_argument("--poison", action="store_true",
+                        help="fill each slot with NaN at its death, so that a read after death shows in the result")
+    parser.add_argument("--json", metavar="FILE", dest="json_path", help="write the figures to FILE, too")
+
+
+def resolve(args):
+    """Checks what argparse cannot, and fills in what depends on the device."""
+    from livepool.bench import models
+
+    names = tuple(name.strip() for name in args.models.split(",") if name.strip())
+    if not names:
+        raise BadOption("argument --models: no model is named")
+    try:
+        for name in names:
+            models.check_name(name)
+    except models.UnknownModel as error:
+        raise BadOption(f"argument --models: {error}") from None
+    if args.json_path:
+        folder = os.path.dirname(os.path.abspath(args.json_path))
+        if os.path.isdir(args.json_path) or not os.access(folder, os.W_OK):
+            raise BadOption(f"argument --json: '{args.json_path}' cannot be written")
+    device = choose_device(args.device)
+    return Request(device, names, args.batch or DEFAULT_BATCH[device], args.dtype or DEFAULT_DTYPE[device],
+                   args.json_path)
+
+
+def choose_device(wanted):
+    import torch
+
+    has_cuda = torch.cuda.is_available()
+    if wanted == "cuda" and not has_cuda:
+        raise BadOption("argument --device: torch sees no CUDA device here")
+    return wanted if wanted != "auto" else "cuda" if has_cuda else "cpu"

@@ -1,0 +1,83 @@
+"""The `livepool` command: parses the command line, then forwards.
+
+Exit codes: 0 all is well, 1 a result is wrong or a model failed, 2 the command line is wrong.
+"""
+
+import argparse
+import os
+import sys
+
+
+class OneLineParser(argparse.ArgumentParser):
+    """Says what is wrong in one line, without the usage text, and exits with 2."""
+
+    def error(self, message):
+        self.exit(2, f"{self.prog}: error: {message} ({self.prog} --help shows the options)\n")
+
+
+def build_parser():
+    from livepool.bench import options
+
+    parser = OneLineParser(prog="livepool", description="Planned memory for PyTorch inference.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    bench = commands.add_parser(
+        "bench",
+        help="run models from a planned arena, beside eager PyTorch",
+        description=options.DESCRIPTION,
+        epilog=options.EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    options.add_to(bench)
+    commands.add_parser("info", help="show versions, devices and whether the allocator is installed",
+                        description="Show versions, devices and whether the allocator is installed.")
+    return parser, bench
+
+
+def run_bench(parser, args, argv):
+    from livepool.bench import options
+
+    # livepool reads its environment once, when it is imported, and this module's package is that import.
+    if args.poison and os.environ.get("LIVEPOOL_FILL") != "nan":
+        sys.stdout.flush()
+        environ = {**os.environ, "LIVEPOOL_FILL": "nan"}
+        os.execve(sys.executable, [sys.executable, "-m", "livepool", *argv], environ)
+    try:
+        request = options.resolve(args)
+    except options.BadOption as error:
+        parser.error(str(error))
+    from livepool.bench import run
+
+    return run.run(request)
+
+
+def run_info():
+    import platform
+
+    import torch
+
+    import livepool
+
+    devices = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
+    cuda = f"torch is built with CUDA {torch.version.cuda}, " if torch.version.cuda else "torch is built without CUDA, "
+    print(f"livepool   {getattr(livepool, '__version__', 'unknown')}")
+    print(f"torch      {torch.__version__}")
+    print(f"python     {platform.python_version()}")
+    print(f"installed  {'yes' if livepool.stats()['active'] else 'no'}, in this process")
+    print("cpu        supported")
+    print(f"cuda       {cuda}{'devices: ' + ', '.join(devices) if devices else 'no device here'}")
+    return 0
+
+
+def main(argv=None):
+    argv = sys.argv[1:] if argv is None else list(argv)
+    parser, bench = build_parser()
+    args = parser.parse_args(argv)
+    try:
+        return run_bench(bench, args, argv) if args.command == "bench" else run_info()
+    except KeyboardInterrupt:
+        print("livepool: interrupted", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,136 @@
+"""The tensors that a callable owns: found at the capture, and watched for replacement at each replay."""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from livepool._livepool import CaptureRefused, ReplayMismatch
+from livepool.structure import check_plain_tensor
+
+_LEAF_TYPES = (type(None), bool, int, float, complex, str, bytes, type, torch.dtype, torch.device, types.ModuleType,
+               types.BuiltinFunctionType, torch.Generator)
+_MAX_DEPTH = 8
+
+
+class State:
+    """Tensors reachable from a callable: parameters, buffers and other tensors in the attributes of its modules
+    (in lists, dicts and plain objects too), closure cells, bound and default arguments. Global variables are
+    not state: a capture that reads one is refused as a hidden input."""
+
+    def __init__(self) -> None:
+        self.tensors: list[tuple[str, torch.Tensor]] = []
+        self._modules: list[tuple[str, torch.nn.Module, tuple]] = []
+        self._places: list[tuple[str, Any, Any, Any]] = []  # name, container, key, what was there
+        self._seen: dict[int, Any] = {}  # id -> object, which keeps the id from being reused
+
+    @staticmethod
+    def of(root: Any, arguments: list[Any]) -> "State":
+        """The state of a callable, and of the objects among its arguments (a static cache, for example)."""
+        state = State()
+        state._visit(root, "", 0)
+        for i, argument in enumerate(arguments):
+            state._visit(argument, f"argument object {i}", 0)
+        return state
+
+    def check(self) -> None:
+        """Raises ReplayMismatch, naming it, if a tensor or a submodule was replaced, or a module was changed to
+        training mode or got hooks."""
+        for name, container, key, captured in self._places:
+            try:
+                if container[key] is captured:
+                    continue
+            except (KeyError, IndexError):
+                pass
+            raise ReplayMismatch(f"state '{name}' was replaced since the capture; capture again")
+        for name, module, signature in self._modules:
+            if _signature(module) != signature:
+                raise ReplayMismatch(f"module '{name or type(module).__name__}' has another training flag, other hooks or other "
+                                     "submodules than at the capture; capture again")
+
+    def _visit(self, thing: Any, name: str, depth: int) -> None:
+        if isinstance(thing, _LEAF_TYPES) or depth > _MAX_DEPTH:
+            return
+        if isinstance(thing, torch.Tensor):
+            if id(thing) not in self._seen:
+                check_plain_tensor(thing, f"state '{name}'")
+                self._seen[id(thing)] = thing
+                self.tensors.append((name, thing))
+            return
+        if id(thing) in self._seen:
+            return
+        self._seen[id(thing)] = thing
+        if isinstance(thing, torch.nn.Module):
+            self._visit_module(thing, name)
+        elif isinstance(thing, Mapping):
+            self._visit_items(thing, [(key, f"{name}[{key!r}]") for key in thing], depth)
+        elif isinstance(thing, (list, tuple)):
+            self._visit_items(thing, [(i, f"{name}[{i}]") for i in range(len(thing))], depth)
+        elif isinstance(thing, functools.partial):
+            self._visit(thing.func, name, depth + 1)
+            self._visit(thing.args, f"{name}.args", depth + 1)
+            self._visit(thing.keywords, f"{name}.keywords", depth + 1)
+        elif isinstance(thing, types.MethodType):
+            self._visit(thing.__self__, name, depth + 1)
+            self._visit(thing.__func__, name, depth + 1)
+        elif isinstance(thing, types.FunctionType):
+            self._visit_function(thing, name, depth)
+        elif hasattr(thing, "__dict__"):
+            self._visit_items(vars(thing), [(key, f"{name}.{key}" if name else key) for key in vars(thing)], depth)
+
+    def _visit_items(self, container: Any, items: list[tuple[Any, str]], depth: int) -> None:
+        for key, name in items:
+            value = container[key]
+            if isinstance(value, (torch.Tensor, torch.nn.Module)):
+                self._places.append((name, container, key, value))
+            self._visit(value, name, depth + 1)
+
+    def _visit_function(self, function: types.FunctionType, name: str, depth: int) -> None:
+        for variable, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
+            self._visit_items(_Cell(cell), [(variable, variable)], depth)
+        self._visit(function.__defaults__, f"{name}.__defaults__", depth + 1)
+        self._visit(function.__kwdefaults__, f"{name}.__kwdefaults__", depth + 1)
+        if hasattr(function, "__wrapped__"):
+            self._visit(function.__wrapped__, name, depth + 1)
+
+    def _visit_module(self, module: torch.nn.Module, name: str) -> None:
+        if module.training:
+            raise CaptureRefused(f"module '{name or type(module).__name__}' is in training mode; call .eval() first")
+        if isinstance(module, torch.jit.ScriptModule):
+            _refuse_fusers(name)
+            for key, value in [*module.named_parameters(), *module.named_buffers()]:
+                self._visit(value, key, 0)
+            return
+        self._modules.append((name, module, _signature(module)))
+        prefix = name + "." if name else ""
+        for attributes in (module._parameters, module._buffers, module._modules):
+            self._visit_items(attributes, [(key, prefix + key) for key in attributes], 0)
+        skipped = ("_parameters", "_buffers", "_modules")
+        self._visit_items(module.__dict__, [(key, prefix + key) for key in module.__dict__ if key not in skipped], 0)
+
+
+class _Cell:
+    """A closure cell that can be read like a dict of one entry."""
+
+    def __init__(self, cell: types.CellType) -> None:
+        self._cell = cell
+
+    def __getitem__(self, _: str) -> Any:
+        try:
+            return self._cell.cell_contents
+        except ValueError:  # empty
+            return None
+
+
+def _signature(module: torch.nn.Module) -> tuple:
+    return (module.training, tuple(module._forward_hooks), tuple(module._forward_pre_hooks), tuple(module._modules))
+
+
+def _refuse_fusers(name: str) -> None:
+    if torch._C._jit_texpr_fuser_enabled() and (torch._C._jit_can_fuse_on_cpu() or torch._C._jit_can_fuse_on_gpu()):
+        raise CaptureRefused(f"TorchScript module '{name}' may be fused into kernels that the dispatcher does not see; call "
+                             "torch._C._jit_set_texpr_fuser_enabled(False) before its first run")

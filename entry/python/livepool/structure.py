@@ -1,0 +1,95 @@
+"""Nested arguments and results as flat lists: what is a tensor goes into the graph, the rest is compared."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from livepool._livepool import CaptureRefused, ReplayMismatch
+
+# Compared by value. Everything else that is no tensor is compared by identity.
+_CONSTANTS = (type(None), bool, int, float, complex, str, bytes, torch.dtype, torch.device, torch.layout,
+              torch.memory_format, enum.Enum)
+
+
+def is_constant(leaf: Any) -> bool:
+    return isinstance(leaf, _CONSTANTS)
+
+
+def check_plain_tensor(tensor: torch.Tensor, what: str) -> None:
+    """Refuses tensor subclasses: an operator of the graph would return a plain tensor in their place."""
+    if type(tensor) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer):
+        raise CaptureRefused(f"{what} is a {type(tensor).__name__}, a tensor subclass")
+
+
+@dataclass
+class Structure:
+    """Where the tensors sit in a nested object, and what everything else was."""
+
+    spec: pytree.TreeSpec
+    names: list[str]  # of every leaf, e.g. "kwargs['input_ids']"
+    others: list[Any]  # for every leaf: the object, or _TENSOR
+
+    @staticmethod
+    def of(tree: Any, what: str) -> tuple["Structure", list[torch.Tensor]]:
+        """The structure of `tree` and its tensors. `what` begins the names of its leaves."""
+        paths, spec = pytree.tree_flatten_with_path(tree)
+        names = [what + pytree.keystr(path) for path, _ in paths]
+        tensors, others = [], []
+        for name, (_, leaf) in zip(names, paths):
+            if isinstance(leaf, torch.Tensor):
+                check_plain_tensor(leaf, name)
+                tensors.append(leaf)
+                others.append(_TENSOR)
+            else:
+                others.append(leaf)
+        return Structure(spec, names, others), tensors
+
+    def tensors_of(self, tree: Any) -> list[torch.Tensor]:
+        """The tensors of another object of this structure. Raises ReplayMismatch, naming the leaf that differs."""
+        leaves, spec = pytree.tree_flatten(tree)
+        if spec != self.spec:
+            raise ReplayMismatch(f"the arguments are nested as {spec}, captured with {self.spec}; capture it for this case too")
+        tensors = []
+        for name, captured, leaf in zip(self.names, self.others, leaves):
+            if isinstance(leaf, torch.Tensor) and captured is _TENSOR:
+                tensors.append(leaf)
+            elif not _same(captured, leaf):
+                raise ReplayMismatch(f"{name} is {_describe(leaf)}, captured with {_describe(captured)}; capture it for this case too")
+        return tensors
+
+    @staticmethod
+    def is_tensor(other: Any) -> bool:
+        """True for an entry of `others` that stands for a tensor."""
+        return other is _TENSOR
+
+    def rebuild(self, tensors: list[torch.Tensor]) -> Any:
+        """The object with `tensors` in their places."""
+        rest = iter(tensors)
+        return pytree.tree_unflatten([next(rest) if other is _TENSOR else other for other in self.others], self.spec)
+
+
+class _Tensor:
+    def __repr__(self) -> str:
+        return "a tensor"
+
+
+_TENSOR = _Tensor()
+
+
+def _same(captured: Any, leaf: Any) -> bool:
+    if captured is leaf:
+        return True
+    if not is_constant(captured) or type(captured) is not type(leaf):
+        return False
+    return captured == leaf or (captured != captured and leaf != leaf)  # NaN is the same as NaN
+
+
+def _describe(leaf: Any) -> str:
+    if isinstance(leaf, (torch.Tensor, _Tensor)):
+        return "a tensor"
+    return repr(leaf) if is_constant(leaf) else f"another object of type {type(leaf).__name__}"

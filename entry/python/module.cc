@@ -1,0 +1,153 @@
+// The compiled half of the Python package: forwards to the C++ API, translates errors.
+#include <torch/csrc/Exceptions.h>
+#include <torch/csrc/utils/pybind.h>
+
+#include "livepool/livepool.h"
+
+#ifdef LIVEPOOL_HAVE_CUDA
+#include <c10/cuda/CUDACachingAllocator.h>
+
+#include "livepool/torch/shared_cuda_allocator.h"
+#endif
+
+namespace livepool {
+namespace {
+
+DeviceId::Kind KindOf(const std::string& device) {
+  if (device == "cpu") return DeviceId::Kind::kHost;
+  if (device == "cuda") return DeviceId::Kind::kCuda;
+  throw InvalidInput("device '" + device + "' is unknown: use 'cpu' or 'cuda'");
+}
+
+py::dict ToDict(const GraphReport& report) {
+  py::dict dict;
+  dict["ops"] = report.ops;
+  dict["buffers"] = report.buffers;
+  dict["in_place_buffers"] = report.in_place_buffers;
+  dict["sum_bytes"] = report.sum_bytes;
+  dict["eager_live_peak_bytes"] = report.eager_live_peak_bytes;
+  dict["lower_bound_bytes"] = report.lower_bound_bytes;
+  dict["arena_bytes"] = report.arena_bytes;
+  dict["algorithm"] = report.algorithm;
+  dict["capture_ms"] = report.capture_ms;
+  dict["plan_ms"] = report.plan_ms;
+  dict["replays"] = report.replays;
+  dict["hits"] = report.hits;
+  dict["misses"] = report.misses;
+  dict["checked"] = report.checked;
+  return dict;
+}
+
+py::dict Stats() {
+  PoolStats sum;
+  py::dict devices;
+  for (const ArenaPool* pool : AllPools()) {
+    const PoolStats stats = pool->Stats();
+    sum.passes += stats.passes;
+    sum.hits += stats.hits;
+    sum.misses += stats.misses;
+    sum.upstream += stats.upstream;
+    sum.arena_bytes += stats.arena_bytes;
+    devices[py::str(pool->device().Name())] = stats.arena_bytes;
+  }
+  py::dict dict;
+  dict["active"] = Installed(DeviceId::Kind::kHost) || Installed(DeviceId::Kind::kCuda);
+  dict["cpu"] = Installed(DeviceId::Kind::kHost);
+  dict["cuda"] = Installed(DeviceId::Kind::kCuda);
+  dict["passes"] = sum.passes;
+  dict["hits"] = sum.hits;
+  dict["misses"] = sum.misses;
+  dict["upstream"] = sum.upstream;
+  dict["arena_bytes"] = sum.arena_bytes;
+  dict["arena_bytes_of"] = devices;
+  return dict;
+}
+
+// A Python callable from list of tensors to list of tensors. It may be destroyed on a thread without the GIL.
+Callable ToCallable(py::function function) {
+  const std::shared_ptr<py::function> held(new py::function(std::move(function)), [](py::function* each) {
+    const py::gil_scoped_acquire gil;
+    delete each;
+  });
+  return [held](const Tensors& inputs) {
+    const py::gil_scoped_acquire gil;
+    return (*held)(inputs).cast<Tensors>();
+  };
+}
+
+std::shared_ptr<ExecGraph> CapturePython(py::function fn, const Tensors& inputs,
+                                         std::vector<std::pair<std::string, at::Tensor>> state,
+                                         std::vector<std::string> argument_names, bool in_place) {
+  Callable callable = ToCallable(std::move(fn));
+  const py::gil_scoped_release no_gil;
+  return Capture(std::move(callable), inputs,
+                 {.state = std::move(state), .argument_names = std::move(argument_names), .in_place = in_place});
+}
+
+Bytes Trim() {
+  Bytes freed = 0;
+  for (ArenaPool* pool : AllPools()) freed += pool->Trim();
+  return freed;
+}
+
+// Each error type of livepool/base/error.h as a Python exception; most derived first.
+void RegisterErrors(py::module& m) {
+  static py::exception<Error> base(m, "Error", PyExc_RuntimeError);
+  static py::exception<InvalidInput> invalid_input(m, "InvalidInput", base);
+  static py::exception<InvalidPlan> invalid_plan(m, "InvalidPlan", base);
+  static py::exception<CaptureRefused> capture_refused(m, "CaptureRefused", base);
+  static py::exception<ReplayMismatch> replay_mismatch(m, "ReplayMismatch", base);
+  static py::exception<GuardFailed> guard_failed(m, "GuardFailed", base);
+  static py::exception<CheckFailed> check_failed(m, "CheckFailed", base);
+  static py::exception<NotInstalled> not_installed(m, "NotInstalled", base);
+  static py::exception<UnsupportedTorch> unsupported_torch(m, "UnsupportedTorch", base);
+  py::register_exception_translator([](std::exception_ptr pointer) {
+    const auto set = [](const py::handle& type, const std::exception& error) { PyErr_SetString(type.ptr(), error.what()); };
+    try {
+      if (pointer) std::rethrow_exception(pointer);
+    } catch (const InvalidInput& error) {
+      set(invalid_input, error);
+    } catch (const InvalidPlan& error) {
+      set(invalid_plan, error);
+    } catch (const CaptureRefused& error) {
+      set(capture_refused, error);
+    } catch (const ReplayMismatch& error) {
+      set(replay_mismatch, error);
+    } catch (const GuardFailed& error) {
+      set(guard_failed, error);
+    } catch (const CheckFailed& error) {
+      set(check_failed, error);
+    } catch (const NotInstalled& error) {
+      set(not_installed, error);
+    } catch (const UnsupportedTorch& error) {
+      set(unsupported_torch, error);
+    } catch (const Error& error) {
+      set(base, error);
+    } catch (const c10::Error&) {
+      torch::translate_exception_to_python(pointer);  // torch's own type, torch.OutOfMemoryError for one
+    }
+  });
+}
+
+}  // namespace
+
+PYBIND11_MODULE(_livepool, m) {
+  RegisterErrors(m);
+  m.def("install", [](const std::string& device) { Install(KindOf(device)); });
+  m.def("installed", [](const std::string& device) { return Installed(KindOf(device)); });
+  m.def("stats", &Stats);
+  m.def("trim", &Trim, py::call_guard<py::gil_scoped_release>());
+  m.def("refuse_capture", [](const std::string& reason) { return RefuseCurrentCapture(reason); });
+  m.def("capture", &CapturePython, py::arg("fn"), py::arg("inputs"), py::arg("state"), py::arg("argument_names"), py::arg("in_place"));
+  py::class_<ExecGraph, std::shared_ptr<ExecGraph>>(m, "ExecGraph")
+      .def("replay", &ExecGraph::Replay, py::call_guard<py::gil_scoped_release>())
+      .def("report", [](const ExecGraph& graph) { return ToDict(graph.Report()); });
+#ifdef LIVEPOOL_HAVE_CUDA
+  m.attr("has_cuda") = true;
+  m.def("cuda_allocator", &SharedCudaAllocator);
+#else
+  m.attr("has_cuda") = false;
+#endif
+}
+
+}  // namespace livepool

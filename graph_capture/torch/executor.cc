@@ -1,0 +1,132 @@
+#include "executor.h"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/List.h>
+#include <ATen/core/stack.h>
+
+#include <cmath>
+#include <optional>
+#include <sstream>
+
+#include "livepool/base/error.h"
+
+namespace livepool {
+namespace {
+
+using Values = std::vector<at::Tensor>;
+
+at::Tensor& At(Values& values, ValueId id) { return values[static_cast<std::size_t>(id)]; }
+
+void Push(torch::jit::Stack& stack, const Argument& argument, Values& values) {
+  switch (argument.kind) {
+    case Argument::Kind::kConstant:
+      stack.push_back(argument.constant);
+      break;
+    case Argument::Kind::kValue:
+      stack.emplace_back(At(values, argument.values[0]));
+      break;
+    case Argument::Kind::kValueList: {
+      c10::List<at::Tensor> list;
+      list.reserve(argument.values.size());
+      for (const ValueId id : argument.values) list.push_back(id < 0 ? at::Tensor() : At(values, id));
+      stack.emplace_back(std::move(list));
+      break;
+    }
+    case Argument::Kind::kOptionalValueList: {
+      c10::List<std::optional<at::Tensor>> list;
+      list.reserve(argument.values.size());
+      for (const ValueId id : argument.values) {
+        list.push_back(id < 0 ? std::nullopt : std::optional<at::Tensor>(At(values, id)));
+      }
+      stack.emplace_back(std::move(list));
+      break;
+    }
+  }
+}
+
+// Equal as bytes: NaN equals NaN.
+bool SameResult(const c10::IValue& a, const c10::IValue& b) {
+  if (a.isDouble() && b.isDouble() && std::isnan(a.toDouble())) return std::isnan(b.toDouble());
+  return a.tagKind() == b.tagKind() && a == b;
+}
+
+[[noreturn]] void FailGuard(const Op& op, const std::string& captured, const std::string& now) {
+  throw GuardFailed(op.name + " gave " + captured + " at capture and " + now +
+                    " now: the program would take another path; capture it for this case too");
+}
+
+std::string ToText(const c10::IValue& value) {
+  std::ostringstream text;
+  text << value;
+  return text.str();
+}
+
+void TakeTensor(const Program& program, OpIndex op, ValueId id, at::Tensor tensor, Values& values) {
+  if (id < 0) return;
+  if (program.code[static_cast<std::size_t>(op)].guard) {
+    const Value& expected = program.graph.value(id);
+    if (tensor.sizes() != at::IntArrayRef(expected.sizes)) {
+      std::ostringstream captured, now;
+      captured << "sizes " << at::IntArrayRef(expected.sizes);
+      now << tensor.sizes();
+      FailGuard(program.graph.ops[static_cast<std::size_t>(op)], captured.str(), now.str());
+    }
+  }
+  At(values, id) = std::move(tensor);
+}
+
+void TakeResults(const Program& program, OpIndex op, torch::jit::Stack& stack, Values& values) {
+  const Instruction& instruction = program.code[static_cast<std::size_t>(op)];
+  for (std::size_t i = 0; i < instruction.results.size(); ++i) {
+    const Result& result = instruction.results[i];
+    switch (result.kind) {
+      case Result::Kind::kValue:
+        TakeTensor(program, op, result.values[0], std::move(stack[i]).toTensor(), values);
+        break;
+      case Result::Kind::kValueList: {
+        const std::vector<at::Tensor> list = stack[i].toTensorVector();
+        if (list.size() != result.values.size()) {
+          FailGuard(program.graph.ops[static_cast<std::size_t>(op)], std::to_string(result.values.size()) + " tensors",
+                    std::to_string(list.size()));
+        }
+        for (std::size_t k = 0; k < list.size(); ++k) TakeTensor(program, op, result.values[k], list[k], values);
+        break;
+      }
+      case Result::Kind::kExpected:
+        if (!SameResult(result.expected, stack[i])) {
+          FailGuard(program.graph.ops[static_cast<std::size_t>(op)], ToText(result.expected), ToText(stack[i]));
+        }
+        break;
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<at::Tensor> RunProgram(const Program& program, const std::vector<at::Tensor>& inputs, RunObserver& observer) {
+  std::optional<at::AutoDispatchBelowADInplaceOrView> below_autograd;
+  if (program.only_aten) below_autograd.emplace();
+
+  Values values(program.graph.values.size());
+  for (const auto& [id, tensor] : program.bound) At(values, id) = tensor;
+  for (std::size_t i = 0; i < inputs.size(); ++i) At(values, program.inputs[i]) = inputs[i];
+
+  torch::jit::Stack stack;
+  for (std::size_t i = 0; i < program.code.size(); ++i) {
+    const auto op = static_cast<OpIndex>(i);
+    observer.BeforeOp(op, values);
+    stack.clear();
+    for (const Argument& argument : program.code[i].arguments) Push(stack, argument, values);
+    program.code[i].op.callBoxed(stack);
+    TakeResults(program, op, stack, values);
+    stack.clear();
+    observer.AfterOp(op, values);
+    for (const ValueId id : program.drops[i]) At(values, id).reset();
+  }
+  std::vector<at::Tensor> outputs;
+  outputs.reserve(program.graph.outputs.size());
+  for (const ValueId id : program.graph.outputs) outputs.push_back(At(values, id));
+  return outputs;
+}
+
+}  // namespace livepool

@@ -1,0 +1,80 @@
+#include "finish_program.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "livepool/base/error.h"
+
+namespace livepool {
+namespace {
+
+void RemoveDeadOps(Program& program) {
+  const std::vector<bool> live = program.graph.LiveOps();
+  std::vector<Op> ops;
+  std::vector<Instruction> code;
+  for (std::size_t i = 0; i < live.size(); ++i) {
+    if (!live[i]) continue;
+    ops.push_back(std::move(program.graph.ops[i]));
+    code.push_back(std::move(program.code[i]));
+  }
+  program.graph.ops = std::move(ops);
+  program.code = std::move(code);
+}
+
+void CheckOrderOfEffects(const Program& program) {
+  std::string written_by;
+  for (std::size_t i = 0; i < program.code.size(); ++i) {
+    const Op& op = program.graph.ops[i];
+    if (!program.code[i].reads_unwritten.empty()) throw CaptureRefused(program.code[i].reads_unwritten);
+    if (program.code[i].guard && !written_by.empty()) {
+      throw CaptureRefused(op.name + " depends on data and comes after " + written_by +
+                           ", which writes to a tensor of the caller: a replay could not be given up there");
+    }
+    for (const ValueId value : op.writes) {
+      const StorageKind kind = program.graph.storage(program.graph.value(value).storage).kind;
+      if (kind == StorageKind::kInput || kind == StorageKind::kState) written_by = op.name;
+    }
+  }
+}
+
+// A tensor argument that is the same in every pass becomes a constant; what is left in `bound` are values
+// that stand in lists or among the outputs.
+void BindConstants(Program& program) {
+  std::unordered_map<ValueId, at::Tensor> bound(program.bound.begin(), program.bound.end());
+  std::unordered_set<ValueId> used;
+  std::unordered_set<ValueId> kept(program.graph.outputs.begin(), program.graph.outputs.end());
+  for (Instruction& instruction : program.code) {
+    for (Argument& argument : instruction.arguments) {
+      used.insert(argument.values.begin(), argument.values.end());
+      if (argument.kind != Argument::Kind::kValue) {
+        kept.insert(argument.values.begin(), argument.values.end());
+      } else if (const auto it = bound.find(argument.values[0]); it != bound.end()) {
+        argument = {.constant = it->second};
+      }
+    }
+  }
+  used.insert(kept.begin(), kept.end());
+  for (StateTensor& state : program.state) state.used = used.contains(state.value);
+  std::erase_if(program.bound, [&](const auto& each) { return !kept.contains(each.first); });
+}
+
+}  // namespace
+
+Program FinishProgram(Program recorded) {
+  Program program = std::move(recorded);
+  RemoveDeadOps(program);
+  CheckOrderOfEffects(program);
+  BindConstants(program);
+  program.only_aten = std::all_of(program.graph.ops.begin(), program.graph.ops.end(),
+                                  [](const Op& op) { return op.name.starts_with("aten::"); });
+  program.drops.resize(program.code.size());
+  const std::vector<OpIndex> last_use = program.graph.LastUseOfValues();
+  for (std::size_t value = 0; value < last_use.size(); ++value) {
+    if (last_use[value] < 0 || static_cast<std::size_t>(last_use[value]) >= program.code.size()) continue;
+    program.drops[static_cast<std::size_t>(last_use[value])].push_back(static_cast<ValueId>(value));
+  }
+  return program;
+}
+
+}  // namespace livepool

@@ -1,0 +1,101 @@
+// Capture a callable once; replay its ops from one arena.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "livepool/base/units.h"
+
+namespace livepool {
+
+using Tensors = std::vector<at::Tensor>;
+
+// A pure function of its arguments and of the state that is declared beside it.
+using Callable = std::function<Tensors(const Tensors&)>;
+
+struct CaptureOptions {
+  // Tensors that the callable owns, with names for messages: parameters, buffers, caches. They are used by
+  // reference; replacing one (another data pointer, dtype or shape) makes a replay fail, changing its bytes
+  // does not. StateOf(module) lists a module's.
+  std::vector<std::pair<std::string, at::Tensor>> state;
+  // Names of the arguments, for messages; may be empty.
+  std::vector<std::string> argument_names;
+  // In-place slots (see Note [In-place rule]); off: every output has bytes of its own.
+  bool in_place = true;
+};
+
+// Sizes in bytes, as docs/design.md, section "What each figure means", defines them.
+struct GraphReport {
+  std::int64_t ops = 0;
+  std::int64_t buffers = 0;           // allocations of a replay
+  std::int64_t in_place_buffers = 0;  // of them, those that took the slot of an input
+  Bytes sum_bytes = 0;
+  Bytes eager_live_peak_bytes = 0;
+  Bytes lower_bound_bytes = 0;
+  Bytes arena_bytes = 0;
+  std::string algorithm;  // the planner's rule
+  double capture_ms = 0;  // recording and calibration
+  double plan_ms = 0;
+  std::int64_t replays = 0;
+  std::int64_t hits = 0;    // over all replays
+  std::int64_t misses = 0;
+  bool checked = false;     // a replay has been compared with eager, byte for byte
+};
+
+// The captured pass of a callable, with its plan. Replays from several threads at once are safe: each
+// borrows an arena of its own.
+class ExecGraph {
+ public:
+  ~ExecGraph();
+  ExecGraph(const ExecGraph&) = delete;
+  ExecGraph& operator=(const ExecGraph&) = delete;
+
+  // Runs the pass on `inputs` and returns what the callable would return; the outputs are the caller's.
+  // The first replay on other bytes than the capture's is compared with the callable itself (LIVEPOOL_CHECK).
+  // Throws ReplayMismatch if an input or the state differs in shape, strides, dtype, device or aliasing from
+  // the capture's; GuardFailed if the callable would take another path; CheckFailed if the result was wrong
+  // (from then on always); what an op throws passes through.
+  Tensors Replay(const Tensors& inputs);
+
+  GraphReport Report() const;
+
+ private:
+  struct Impl;
+  explicit ExecGraph(std::unique_ptr<Impl> impl);
+  friend std::shared_ptr<ExecGraph> Capture(Callable fn, const Tensors& inputs, CaptureOptions options);
+
+  std::unique_ptr<Impl> impl_;
+};
+
+// Runs `fn` once on `inputs` and records its ops, replays them once on upstream's memory to see every
+// allocation, and plans. livepool must be installed for the device of the tensors, and grad mode off.
+// Side effects of fn on `inputs` and state happen once. Throws NotInstalled, or CaptureRefused where a graph
+// would be wrong, naming the op.
+std::shared_ptr<ExecGraph> Capture(Callable fn, const Tensors& inputs, CaptureOptions options = {});
+
+// Makes the capture that runs on the calling thread, if there is one, end with CaptureRefused(reason): for
+// callers that see what the dispatcher does not (a host read of a tensor's bytes). True if there is one.
+bool RefuseCurrentCapture(const std::string& reason);
+
+// The parameters and buffers of a torch::nn::Module or torch::jit::Module, by name.
+template <typename Module>
+std::vector<std::pair<std::string, at::Tensor>> StateOf(const Module& module) {
+  std::vector<std::pair<std::string, at::Tensor>> state;
+  const auto add = [&](const auto& named) {
+    for (const auto& each : named) {
+      if constexpr (requires { each.key(); }) state.emplace_back(each.key(), each.value());
+      else state.emplace_back(each.name, each.value);
+    }
+  };
+  add(module.named_parameters());
+  add(module.named_buffers());
+  return state;
+}
+
+}  // namespace livepool

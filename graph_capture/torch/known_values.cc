@@ -1,0 +1,53 @@
+#include "known_values.h"
+
+namespace livepool {
+
+Value DescribeTensor(const at::Tensor& tensor, StorageId storage) {
+  return {.storage = storage,
+          .dtype = static_cast<std::int32_t>(tensor.scalar_type()),
+          .element_size = static_cast<Bytes>(tensor.element_size()),
+          .sizes = tensor.sizes().vec(),
+          .strides = tensor.strides().vec(),
+          .storage_offset = tensor.storage_offset()};
+}
+
+std::optional<ValueId> KnownValues::Find(const at::Tensor& tensor) const {
+  const auto it = impls_.find(tensor.unsafeGetTensorImpl());
+  if (it == impls_.end()) return std::nullopt;
+  const std::optional<StorageId> storage = FindStorage(tensor);
+  if (!storage || !(graph_.value(it->second.value) == DescribeTensor(tensor, *storage))) return std::nullopt;
+  return it->second.value;
+}
+
+std::optional<StorageId> KnownValues::FindStorage(const at::Tensor& tensor) const {
+  const auto it = storages_.find(tensor.storage().unsafeGetStorageImpl());
+  if (it == storages_.end()) return std::nullopt;
+  return it->second.storage;
+}
+
+ValueId KnownValues::Add(const at::Tensor& tensor, StorageKind kind) {
+  c10::StorageImpl* impl = tensor.storage().unsafeGetStorageImpl();
+  auto it = storages_.find(impl);
+  if (it == storages_.end()) {
+    const auto id = static_cast<StorageId>(graph_.storages.size());
+    graph_.storages.push_back({.kind = kind, .size = static_cast<Bytes>(impl->nbytes())});
+    newest_.push_back(-1);
+    it = storages_.emplace(impl, StorageEntry{tensor.storage().getWeakStorageImpl(), id}).first;
+  }
+  const auto value = static_cast<ValueId>(graph_.values.size());
+  graph_.values.push_back(DescribeTensor(tensor, it->second.storage));
+  Bind(tensor, value);
+  return value;
+}
+
+ValueId KnownValues::AddAnew(const at::Tensor& tensor) {
+  storages_.erase(tensor.storage().unsafeGetStorageImpl());
+  return Add(tensor, StorageKind::kIntermediate);
+}
+
+void KnownValues::Bind(const at::Tensor& tensor, ValueId value) {
+  impls_.insert_or_assign(tensor.unsafeGetTensorImpl(), Impl{.weak = decltype(Impl::weak)(tensor.getIntrusivePtr()), .value = value});
+  newest_[static_cast<std::size_t>(graph_.value(value).storage)] = value;
+}
+
+}  // namespace livepool

@@ -1,0 +1,53 @@
+// From live tensors to the values of the graph that is being recorded.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <optional>
+#include <unordered_map>
+
+#include "livepool/graph/op_graph.h"
+
+namespace livepool {
+
+// Note [Weak references]
+// Tensors are told apart by the addresses of their TensorImpl and StorageImpl. An address is reused once its
+// object is gone, so a weak reference is held on both: it keeps the address from being reused, and does not
+// keep the memory alive. A strong one would lengthen the lifetimes that are being recorded.
+class KnownValues {
+ public:
+  explicit KnownValues(OpGraph& graph) : graph_(graph) {}
+
+  // The value of `tensor`, if its impl and storage are known and its geometry is still that of the value.
+  std::optional<ValueId> Find(const at::Tensor& tensor) const;
+  // The storage of `tensor`, if known.
+  std::optional<StorageId> FindStorage(const at::Tensor& tensor) const;
+  // Makes a new value for `tensor`; its storage becomes `kind` if it is not known yet.
+  ValueId Add(const at::Tensor& tensor, StorageKind kind);
+  // The same for a tensor whose bytes start anew: it gets a new storage, though its StorageImpl is known.
+  ValueId AddAnew(const at::Tensor& tensor);
+  // Makes `value` what Find returns for `tensor`.
+  void Bind(const at::Tensor& tensor, ValueId value);
+  // The newest value on `storage`.
+  ValueId NewestOn(StorageId storage) const { return newest_[static_cast<std::size_t>(storage)]; }
+
+ private:
+  struct Impl {
+    c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl> weak;
+    ValueId value;
+  };
+  struct StorageEntry {
+    c10::weak_intrusive_ptr<c10::StorageImpl> weak;
+    StorageId storage;
+  };
+
+  OpGraph& graph_;
+  std::unordered_map<const c10::TensorImpl*, Impl> impls_;
+  std::unordered_map<const c10::StorageImpl*, StorageEntry> storages_;
+  std::vector<ValueId> newest_;
+};
+
+// The value that describes `tensor`, on storage `storage`.
+Value DescribeTensor(const at::Tensor& tensor, StorageId storage);
+
+}  // namespace livepool

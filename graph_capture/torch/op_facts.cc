@@ -1,0 +1,103 @@
+#include "op_facts.h"
+
+#include <ATen/core/enum_tag.h>
+#include <c10/core/GradMode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/core/impl/TorchDispatchModeTLS.h>
+
+#include <sstream>
+
+namespace livepool {
+namespace {
+
+using c10::DispatchKey;
+
+DispatchKey KeyOf(DeviceId device) {
+  return device.kind == DeviceId::Kind::kHost ? DispatchKey::CPU : DispatchKey::CUDA;
+}
+
+bool IsAten(const c10::OperatorHandle& op) { return op.schema().name().starts_with("aten::"); }
+
+struct Kind {
+  DispatchKey key;
+  const char* name;
+};
+
+// Each of these means that the tensor's bytes are not what its sizes say, or that Python code runs for it.
+constexpr std::array kRefusedKeys{
+    Kind{DispatchKey::Python, "a tensor subclass with __torch_dispatch__"},
+    Kind{DispatchKey::FuncTorchBatched, "a functorch (vmap) tensor"},
+    Kind{DispatchKey::FuncTorchGradWrapper, "a functorch (grad) tensor"},
+    Kind{DispatchKey::Functionalize, "a functional tensor"},
+};
+
+}  // namespace
+
+std::string OpName(const c10::OperatorHandle& op) {
+  const std::string& overload = op.schema().overload_name();
+  return op.schema().name() + (overload.empty() ? "" : "." + overload);
+}
+
+bool IsLookedThrough(const c10::OperatorHandle& op, DeviceId device) {
+  return IsAten(op) && op.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd) &&
+         !op.hasKernelForDispatchKey(KeyOf(device));
+}
+
+bool IsPointwise(const c10::OperatorHandle& op, DeviceId device) {
+  return IsAten(op) && op.hasTag(at::Tag::pointwise) && !IsRandom(op) && op.hasKernelForDispatchKey(KeyOf(device));
+}
+
+bool IsRandom(const c10::OperatorHandle& op) { return op.hasTag(at::Tag::nondeterministic_seeded); }
+
+bool HasEffect(const c10::OperatorHandle& op) {
+  if (!IsAten(op) || IsRandom(op) || IsGuard(op)) return true;
+  return op.schema().returns().empty();  // aten::_assert_async and the like
+}
+
+bool IsGuard(const c10::OperatorHandle& op) {
+  return !IsAten(op) || op.hasTag(at::Tag::data_dependent_output) || op.hasTag(at::Tag::dynamic_output_shape);
+}
+
+bool ReadsMetadataOnly(const c10::OperatorHandle& op) {
+  const std::string& name = op.schema().name();
+  return name.starts_with("aten::empty") || name.starts_with("aten::new_") || name.ends_with("_like") ||
+         name.starts_with("aten::sym_") || name == "aten::_has_compatible_shallow_copy_type";
+}
+
+bool Writes(const c10::OperatorHandle& op, std::size_t i) {
+  const c10::AliasInfo* alias = op.schema().arguments()[i].alias_info();
+  return alias != nullptr && alias->isWrite();
+}
+
+bool IsViewOf(const c10::OperatorHandle& op, std::size_t i) {
+  const c10::AliasInfo* alias = op.schema().arguments()[i].alias_info();
+  return alias != nullptr && !alias->isWrite();
+}
+
+std::optional<std::string> RefusedKind(const at::Tensor& tensor) {
+  for (const Kind& kind : kRefusedKeys) {
+    if (tensor.key_set().has(kind.key)) return kind.name;
+  }
+  if (tensor.is_quantized()) return "a quantised tensor";
+  if (tensor.is_nested()) return "a nested tensor";
+  if (tensor.layout() != c10::kStrided) return "a sparse or opaque tensor";
+  if (!tensor.has_storage()) return "a tensor without storage";
+  return std::nullopt;
+}
+
+std::optional<std::string> RefusedThreadState() {
+  if (c10::GradMode::is_enabled()) return "grad mode is enabled; capture under torch.no_grad() or torch.inference_mode()";
+  if (c10::impl::TorchDispatchModeTLS::stack_len() > 0) return "a TorchDispatchMode is active";
+  if (c10::impl::tls_is_dispatch_key_included(DispatchKey::FuncTorchDynamicLayerFrontMode)) {
+    return "a functorch transform (vmap, grad, …) is active";
+  }
+  return std::nullopt;
+}
+
+std::string DescribeForPeople(const at::Tensor& tensor) {
+  std::ostringstream text;
+  text << tensor.sizes() << " " << tensor.scalar_type() << " on " << tensor.device();
+  return text.str();
+}
+
+}  // namespace livepool

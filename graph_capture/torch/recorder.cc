@@ -1,0 +1,365 @@
+#include "recorder.h"
+
+#include <ATen/core/List.h>
+#include <c10/core/StorageImpl.h>
+
+#include <algorithm>
+#include <exception>
+
+#include "device_context.h"
+#include "finish_program.h"
+#include "livepool/base/error.h"
+#include "livepool/pool/thread_state.h"
+#include "op_facts.h"
+
+namespace livepool {
+namespace {
+
+thread_local Recorder* current = nullptr;
+
+bool IsLiftFresh(const c10::OperatorHandle& op) { return op.schema().name() == "aten::lift_fresh"; }
+
+// Calls that the recorder itself makes are neither recorded nor counted as the pass's.
+class Unobserved {
+ public:
+  Unobserved() : sink_(std::exchange(CurrentThread().sink, nullptr)) {}
+  ~Unobserved() { CurrentThread().sink = sink_; }
+
+ private:
+  at::DisableRecordFunctionGuard no_hook_;
+  TraceSink* sink_;
+};
+
+}  // namespace
+
+Recorder* Recorder::Current() { return current; }
+
+Recorder::Recorder(DeviceId device, const std::vector<at::Tensor>& inputs, std::vector<StateTensor> state)
+    : device_(device), stream_(CurrentStream(device)), known_(program_.graph), writer_(device, stream_) {
+  program_.device = device;
+  program_.modes = ThreadModes::Current();
+  // State first: an argument that is also a parameter is the parameter.
+  for (StateTensor& each : state) {
+    const std::optional<ValueId> known = known_.Find(each.tensor);
+    each.value = known ? *known : known_.Add(each.tensor, StorageKind::kState);
+    each.data = each.tensor.storage().data();
+    each.device = each.tensor.device();
+    program_.bound.emplace_back(each.value, each.tensor);
+  }
+  program_.state = std::move(state);
+  for (const at::Tensor& input : inputs) {
+    const std::optional<ValueId> known = known_.Find(input);
+    program_.inputs.push_back(known ? *known : known_.Add(input, StorageKind::kInput));
+    program_.input_devices.push_back(input.device());
+  }
+}
+
+std::vector<at::Tensor> Recorder::Run(const std::function<std::vector<at::Tensor>()>& fn) {
+  if (current != nullptr) throw CaptureRefused("another capture is under way on this thread");
+  if (!at::isRecordFunctionEnabled()) throw CaptureRefused("RecordFunction observers are disabled on this thread");
+  if (const auto reason = RefusedThreadState()) throw CaptureRefused(*reason);
+  const auto handle = at::addThreadLocalCallback(at::RecordFunctionCallback(&OnBegin, &OnEnd)
+                                                     .needsInputs(true)
+                                                     .needsOutputs(true)
+                                                     .scopes({at::RecordScope::FUNCTION}));
+  current = this;
+  struct Guard {
+    at::CallbackHandle handle;
+    ~Guard() {
+      current = nullptr;
+      at::removeCallback(handle);
+    }
+  } const guard{handle};
+  const RecordingScope recording(writer_);
+  return fn();
+}
+
+void Recorder::Refuse(const std::string& reason) {
+  if (refusal_.empty()) refusal_ = reason;
+}
+
+std::unique_ptr<at::ObserverContext> Recorder::OnBegin(const at::RecordFunction& fn) {
+  if (current == nullptr) return nullptr;
+  try {
+    current->Begin(fn);
+  } catch (const std::exception& error) {
+    current->Refuse(error.what());
+  }
+  return nullptr;
+}
+
+void Recorder::OnEnd(const at::RecordFunction& fn, at::ObserverContext*) {
+  if (current == nullptr) return;
+  try {
+    current->End(fn);
+  } catch (const std::exception& error) {
+    current->Refuse(error.what());
+  }
+}
+
+void Recorder::Begin(const at::RecordFunction& fn) {
+  saw_event_ = true;
+  if (!frames_.empty() && !frames_.back().composite) {
+    ++inside_op_;
+    return;
+  }
+  const std::optional<c10::OperatorName> name = fn.operator_name();
+  if (!name) return Refuse(std::string("an event without operator: ") + fn.name());
+  const std::optional<c10::OperatorHandle> op = c10::Dispatcher::singleton().findSchema(*name);
+  if (!op) return Refuse("no schema for operator " + name->name);
+
+  if (const auto reason = RefusedThreadState()) Refuse(*reason + " (at " + OpName(*op) + ")");
+  if (!(ThreadModes::Current() == program_.modes)) Refuse("grad, inference or autocast mode changes inside the pass, before " + OpName(*op));
+  if (CurrentStream(device_) != stream_) Refuse("the pass changes the stream, before " + OpName(*op));
+
+  Frame frame{.op = *op, .composite = IsLookedThrough(*op, device_), .code_mark = program_.code.size(),
+              .instruction = {.op = *op}};
+  if (!IsLiftFresh(*op)) TakeArguments(frame, fn.inputs());
+  frames_.push_back(std::move(frame));
+  if (!frames_.back().composite) writer_.BeginOp();
+}
+
+void Recorder::End(const at::RecordFunction& fn) {
+  if (inside_op_ > 0) {
+    --inside_op_;
+    return;
+  }
+  if (frames_.empty()) return;
+  Frame frame = std::move(frames_.back());
+  frames_.pop_back();
+  if (!frame.composite) writer_.EndOp();
+  if (std::uncaught_exceptions() > 0) {
+    Refuse(OpName(frame.op) + " ended by an exception; a graph would not repeat what the program does then");
+  }
+  if (!refusal_.empty()) return;
+
+  // A composite whose result no recorded op has made is one op after all.
+  if (frame.composite && !frame.hides_tensors) {
+    for (const c10::IValue& result : fn.outputs()) {
+      if (result.isTensor() && result.toTensor().defined() && result.toTensor().has_storage() &&
+          !known_.FindStorage(result.toTensor())) {
+        frame.hides_tensors = true;
+      }
+    }
+    if (!frame.hides_tensors) return;
+  }
+  if (frame.composite) {
+    program_.code.resize(frame.code_mark, Instruction{.op = frame.op});
+    program_.graph.ops.resize(frame.code_mark);
+  }
+  if (IsLiftFresh(frame.op)) return FreezeHostWritten(fn.outputs().at(0).toTensor());
+  TakeResults(frame, fn.outputs());
+  Emit(std::move(frame));
+}
+
+void Recorder::TakeArguments(Frame& frame, c10::ArrayRef<const c10::IValue> arguments) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const c10::IValue& argument = arguments[i];
+    Argument& taken = frame.instruction.arguments.emplace_back();
+    const auto take = [&](const at::Tensor& tensor) {
+      const ValueId value = tensor.defined() ? Use(frame, tensor, i).value_or(Argument::kNone) : Argument::kNone;
+      taken.values.push_back(value);
+      if (value == Argument::kNone) return;
+      frame.inputs.push_back(value);
+      if (Writes(frame.op, i)) frame.writes.push_back(value);
+    };
+    if (argument.isTensor()) {
+      take(argument.toTensor());
+      if (taken.values[0] == Argument::kNone) taken = {.constant = argument};
+      else taken.kind = Argument::Kind::kValue;
+    } else if (argument.isTensorList()) {
+      taken.kind = Argument::Kind::kValueList;
+      for (const at::Tensor& each : argument.toTensorVector()) take(each);
+    } else if (argument.isOptionalTensorList()) {
+      taken.kind = Argument::Kind::kOptionalValueList;
+      for (const std::optional<at::Tensor>& each : argument.toOptionalTensorVector()) take(each.value_or(at::Tensor()));
+    } else if (argument.isList() || argument.isTuple() || argument.isGenericDict() || argument.isObject()) {
+      std::vector<at::Tensor> inside;
+      c10::IValue::HashAliasedIValues seen;
+      argument.getSubValues(seen);
+      for (const c10::IValue& each : seen) {
+        if (each.isTensor()) Refuse("argument " + std::to_string(i) + " of " + OpName(frame.op) + " holds tensors in a container");
+      }
+      taken.constant = argument;
+    } else if (argument.isStorage() || argument.isStream() || argument.isPyObject()) {
+      Refuse("argument " + std::to_string(i) + " of " + OpName(frame.op) + " is a " + argument.tagKind() +
+             ", which livepool cannot follow");
+    } else {
+      taken.constant = argument;
+    }
+  }
+}
+
+std::optional<ValueId> Recorder::Use(Frame& frame, const at::Tensor& tensor, std::size_t argument) {
+  if (const auto reason = RefusedKind(tensor)) {
+    Refuse("argument " + std::to_string(argument) + " of " + OpName(frame.op) + " is " + *reason);
+    return std::nullopt;
+  }
+  std::optional<ValueId> value = known_.Find(tensor);
+  if (!value && tensor.unsafeGetTensorImpl()->is_wrapped_number()) value = AddConstant(tensor);
+  if (!value) {
+    if (const std::optional<StorageId> storage = known_.FindStorage(tensor)) {
+      EmitAliasOf(*storage, tensor);
+      value = known_.Find(tensor);
+    }
+  }
+  if (!value) {
+    Hide(OpName(frame.op) + " reads a tensor " + DescribeForPeople(tensor) +
+             " that is neither an argument, nor state of the callable, nor made in the pass (a hidden input)");
+    return std::nullopt;
+  }
+  NoteReadOf(frame, *value, argument);
+  return value;
+}
+
+void Recorder::Hide(const std::string& what) {
+  // A tensor that a composite made without the dispatcher: the innermost one that is open hides it. The op
+  // whose arguments are being taken is not on the stack yet.
+  if (frames_.empty()) return Refuse(what);
+  frames_.back().hides_tensors = true;
+}
+
+// Note [Bytes written by the host]
+// torch.tensor(...), new_tensor and indexing with lists make an empty tensor, fill it without the dispatcher,
+// and pass it through aten::lift_fresh, perhaps after a copy to another device or dtype. So a read of bytes
+// that no op wrote is only noted; lift_fresh turns its argument into a constant, which cuts the chain; and if
+// an op that survives dead-op removal still reads such bytes, the capture is refused. That is also what a
+// kernel launched outside the dispatcher, or numpy, looks like.
+void Recorder::NoteReadOf(Frame& frame, ValueId value, std::size_t argument) {
+  const StorageId storage = program_.graph.value(value).storage;
+  if (!unwritten_.contains(storage)) return;
+  if (Writes(frame.op, argument)) return;
+  if (IsViewOf(frame.op, argument) || ReadsMetadataOnly(frame.op)) return;
+  if (program_.graph.storage(storage).size == 0) return;
+  frame.instruction.reads_unwritten = OpName(frame.op) + " reads a tensor " +
+      "that aten::empty made and that no recorded op has written (filled by numpy, data_ptr or a foreign kernel?)";
+}
+
+void Recorder::TakeResults(Frame& frame, const std::vector<c10::IValue>& results) {
+  const std::size_t returns = frame.op.schema().returns().size();
+  if (results.size() != returns) {
+    return Refuse(OpName(frame.op) + " gave " + std::to_string(results.size()) + " results instead of " + std::to_string(returns));
+  }
+  for (const c10::IValue& result : results) {
+    Result& taken = frame.instruction.results.emplace_back();
+    if (result.isTensor()) {
+      taken.values.push_back(result.toTensor().defined() ? Define(frame, result.toTensor()) : Argument::kNone);
+    } else if (result.isTensorList()) {
+      taken.kind = Result::Kind::kValueList;
+      for (const at::Tensor& each : result.toTensorVector()) taken.values.push_back(Define(frame, each));
+    } else if (result.isNone() || result.isScalar() || result.isIntList() || result.isDoubleList() ||
+               result.isBoolList() || result.isString() || result.isSymInt()) {
+      taken.kind = Result::Kind::kExpected;
+      taken.expected = result;
+    } else {
+      Refuse(OpName(frame.op) + " returns a " + result.tagKind() + ", which livepool cannot replay");
+    }
+  }
+}
+
+ValueId Recorder::Define(Frame& frame, const at::Tensor& tensor) {
+  if (const auto reason = RefusedKind(tensor)) {
+    Refuse("the result of " + OpName(frame.op) + " is " + *reason);
+    return 0;
+  }
+  const bool new_storage = !known_.FindStorage(tensor);
+  // The same impl with the same geometry is the same value (in-place ops, out= variants).
+  const std::optional<ValueId> known = known_.Find(tensor);
+  const ValueId value = known ? *known : known_.Add(tensor, StorageKind::kIntermediate);
+  if (new_storage && frame.op.schema().name().starts_with("aten::empty")) {
+    unwritten_.insert(program_.graph.value(value).storage);
+  }
+  return value;
+}
+
+void Recorder::Emit(Frame&& frame) {
+  Op op{.name = OpName(frame.op), .inputs = std::move(frame.inputs), .writes = std::move(frame.writes)};
+  for (const Result& result : frame.instruction.results) {
+    if (result.kind == Result::Kind::kExpected) continue;
+    for (const ValueId value : result.values) {
+      if (value != Argument::kNone) op.outputs.push_back(value);
+    }
+  }
+  for (const ValueId value : op.writes) unwritten_.erase(program_.graph.value(value).storage);
+  op.pointwise = IsPointwise(frame.op, device_);
+  op.effect = HasEffect(frame.op);
+  frame.instruction.guard = IsGuard(frame.op);
+  program_.random = program_.random || IsRandom(frame.op);
+  program_.graph.ops.push_back(std::move(op));
+  program_.code.push_back(std::move(frame.instruction));
+}
+
+ValueId Recorder::AddConstant(const at::Tensor& tensor) {
+  const ValueId value = known_.Add(tensor, StorageKind::kConstant);
+  program_.bound.emplace_back(value, tensor);
+  return value;
+}
+
+void Recorder::FreezeHostWritten(const at::Tensor& tensor) {
+  at::Tensor bytes;
+  {
+    const Unobserved unobserved;
+    bytes = tensor.clone();
+  }
+  // Each pass gets its own copy, as eager makes a new tensor each time, which the pass may write to.
+  static const c10::OperatorHandle clone = c10::Dispatcher::singleton().findSchemaOrThrow("aten::clone", "");
+  Frame frame{.op = clone, .instruction = {.op = clone}};
+  const ValueId constant = AddConstant(bytes);
+  frame.inputs = {constant};
+  frame.instruction.arguments = {{.kind = Argument::Kind::kValue, .values = {constant}}, {.constant = c10::IValue()}};
+  frame.instruction.results = {{.values = {known_.AddAnew(tensor)}}};
+  Emit(std::move(frame));
+}
+
+void Recorder::EmitAliasOf(StorageId storage, const at::Tensor& tensor) {
+  const ValueId base = known_.NewestOn(storage);
+  if (program_.graph.value(base).dtype != static_cast<std::int32_t>(tensor.scalar_type()) || tensor.is_conj() || tensor.is_neg()) {
+    return Refuse("a tensor " + DescribeForPeople(tensor) + " was made from another one outside the dispatcher");
+  }
+  static const c10::OperatorHandle as_strided = c10::Dispatcher::singleton().findSchemaOrThrow("aten::as_strided", "");
+  Frame frame{.op = as_strided, .instruction = {.op = as_strided}};
+  frame.inputs = {base};
+  frame.instruction.arguments = {{.kind = Argument::Kind::kValue, .values = {base}},
+                                 {.constant = tensor.sizes()},
+                                 {.constant = tensor.strides()},
+                                 {.constant = tensor.storage_offset()}};
+  frame.instruction.results = {{.values = {known_.Add(tensor, StorageKind::kIntermediate)}}};
+  Emit(std::move(frame));
+}
+
+Program Recorder::Finish(const std::vector<at::Tensor>& outputs) {
+  const auto check = [&] {
+    if (!refusal_.empty()) throw CaptureRefused(refusal_);
+  };
+  check();
+  for (const at::Tensor& output : outputs) {
+    if (const auto reason = RefusedKind(output)) throw CaptureRefused("an output is " + *reason);
+    std::optional<ValueId> value = known_.Find(output);
+    const std::optional<StorageId> storage = known_.FindStorage(output);
+    if (!value && storage) {
+      EmitAliasOf(*storage, output);
+      check();
+      value = known_.Find(output);
+    }
+    if (!value) {
+      throw CaptureRefused("an output, " + DescribeForPeople(output) + ", was not made by a recorded op" +
+                           (saw_event_ ? "" : "; no op was seen at all: observers are disabled"));
+    }
+    if (unwritten_.contains(*storage) && program_.graph.storage(*storage).size > 0) {
+      throw CaptureRefused("an output, " + DescribeForPeople(output) + ", has bytes that no recorded op has written");
+    }
+    program_.graph.outputs.push_back(*value);
+  }
+  return FinishProgram(std::move(program_));
+}
+
+std::vector<AllocationIndex> Recorder::AllocationsOf(const std::vector<at::Tensor>& outputs) const {
+  std::vector<AllocationIndex> allocations;
+  for (const at::Tensor& output : outputs) {
+    const AllocationIndex allocation = writer_.LiveAt(output.storage().data());
+    if (allocation >= 0) allocations.push_back(allocation);
+  }
+  return allocations;
+}
+
+}  // namespace livepool

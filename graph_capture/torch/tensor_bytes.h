@@ -1,0 +1,39 @@
+// Tensors as bytes: compared, hashed, saved and put back.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "program.h"
+
+namespace livepool {
+
+// Equal dtype, sizes and bytes; NaN equals NaN of the same bits, 0.0 differs from -0.0.
+bool SameBytes(const at::Tensor& a, const at::Tensor& b);
+bool SameBytes(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b);
+// The largest absolute difference of two tensors of equal sizes, in double; NaN against a number is infinite.
+double MaxDifference(const at::Tensor& a, const at::Tensor& b);
+// A 64-bit hash of the bytes of all tensors, in order.
+std::uint64_t HashBytes(const std::vector<at::Tensor>& tensors);
+
+// Copies of tensors, to put their bytes back.
+class SavedTensors {
+ public:
+  // The arguments and state tensors that `program` writes to.
+  static SavedTensors OfWritten(const Program& program, const std::vector<at::Tensor>& inputs);
+
+  // Writes the saved bytes back into the tensors.
+  void Restore() const;
+  // Copies of what the tensors hold now.
+  std::vector<at::Tensor> Now() const;
+  bool empty() const { return saved_.empty(); }
+
+ private:
+  std::vector<std::pair<at::Tensor, at::Tensor>> saved_;  // the tensor, its copy
+};
+
+}  // namespace livepool

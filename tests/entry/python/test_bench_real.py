@@ -1,0 +1,50 @@
+"""`livepool bench` with the compiled module: what scripts/demo does, on small models."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+ITS_FIGURES = ("sum_bytes", "eager_live_peak_bytes", "lower_bound_bytes", "arena_bytes")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def built():
+    try:
+        import livepool  # noqa: F401
+    except ImportError as error:
+        pytest.skip(f"livepool is not built for this interpreter: {error}")
+
+
+def bench(tmp_path, *args):
+    import livepool
+
+    package = os.path.dirname(os.path.dirname(livepool.__file__))
+    environ = {**os.environ, "PYTHONPATH": package + os.pathsep + os.environ.get("PYTHONPATH", "")}
+    path = tmp_path / "figures.json"
+    result = subprocess.run([sys.executable, "-m", "livepool", "bench", "--json", path, *args], env=environ,
+                            capture_output=True, text=True, timeout=600, check=False)
+    return result, json.loads(path.read_text())["models"] if path.exists() else []
+
+
+@pytest.mark.parametrize("poison", [[], ["--poison"]], ids=["plain", "poison"])
+def test_models_on_the_cpu_are_bitwise_equal(tmp_path, poison):
+    result, models = bench(tmp_path, "--device", "cpu", "--models", "resnet18,convnext_tiny,bert,llama", *poison)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert len(models) == 4
+    for model in models:
+        assert model["bitwise_equal"] is True and model["hits"] > 10
+        total, peak, bound, arena = (model[figure] for figure in ITS_FIGURES)
+        assert 0 < bound <= arena < total and bound <= peak
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("poison", [[], ["--poison"]], ids=["plain", "poison"])
+def test_models_on_cuda_are_bitwise_equal_and_hold_less(tmp_path, poison):
+    result, models = bench(tmp_path, "--device", "cuda", "--batch", "32", "--models", "resnet50,convnext_base", *poison)
+    assert result.returncode == 0, result.stdout + result.stderr
+    for model in models:
+        assert model["bitwise_equal"] is True
+        assert model["arena_bytes"] <= model["livepool_held_bytes"] < model["native_held_bytes"]
