@@ -180,6 +180,7 @@ def test_installs_when_cuda_starts_and_statistics_are_right():
     result = python(
         """
         import torch
+        torch.ones(1)
         before = torch.cuda.memory_allocated()
         x = torch.empty(1 << 20, dtype=torch.uint8, device="cuda")
         print(torch.cuda.memory_allocated() - before, torch.cuda.memory_reserved() >= 1 << 20)

@@ -1,0 +1,59 @@
+#include "livepool/base/env.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+namespace livepool {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+Env Parse(const std::map<std::string, std::string>& variables) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : variables) names.push_back(name);
+  return ParseEnv(names, [&](const std::string& name) { return std::optional(variables.at(name)); });
+}
+
+TEST(EnvTest, DefaultsWithoutVariables) {
+  const Env env = Parse({});
+  EXPECT_TRUE(env.enabled);
+  EXPECT_EQ(env.fill, Fill::kNone);
+  EXPECT_EQ(env.check, (CheckPolicy{.every = 0, .first = true}));
+  EXPECT_THAT(env.complaints, IsEmpty());
+}
+
+TEST(EnvTest, EveryVariableIsUnderstood) {
+  const Env env = Parse({{"LIVEPOOL", "0"}, {"LIVEPOOL_FILL", "nan"}, {"LIVEPOOL_CHECK", "every:7"}, {"LIVEPOOL_LOG", "info"}});
+  EXPECT_FALSE(env.enabled);
+  EXPECT_EQ(env.fill, Fill::kNan);
+  EXPECT_EQ(env.check, (CheckPolicy{.every = 7, .first = true}));
+  EXPECT_EQ(env.log, LogLevel::kInfo);
+  EXPECT_THAT(env.complaints, IsEmpty());
+  EXPECT_EQ(Parse({{"LIVEPOOL_CHECK", "off"}}).check, (CheckPolicy{.every = 0, .first = false}));
+  EXPECT_EQ(Parse({{"LIVEPOOL_FILL", "zero"}}).fill, Fill::kZero);
+}
+
+TEST(EnvTest, ABadValueIsNamedAndLeavesTheDefault) {
+  const Env env = Parse({{"LIVEPOOL_FILL", "NaN"}});
+  EXPECT_EQ(env.fill, Fill::kNone);
+  EXPECT_THAT(env.complaints, ElementsAre("LIVEPOOL_FILL=NaN is ignored: use none, nan or zero"));
+}
+
+TEST(EnvTest, CheckNeedsAPositiveNumber) {
+  for (const char* value : {"every:", "every:0", "every:-1", "every:2x", "sometimes", "every:99999999999"}) {
+    const Env env = Parse({{"LIVEPOOL_CHECK", value}});
+    EXPECT_EQ(env.check, CheckPolicy{}) << value;
+    EXPECT_EQ(env.complaints.size(), 1u) << value;
+  }
+}
+
+TEST(EnvTest, AnUnknownVariableIsNamed) {
+  EXPECT_THAT(Parse({{"LIVEPOOL_FIL", "nan"}}).complaints,
+              ElementsAre("LIVEPOOL_FIL is not a variable of livepool; it is ignored"));
+}
+
+}  // namespace
+}  // namespace livepool
