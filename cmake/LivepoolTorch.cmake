@@ -56,15 +56,20 @@ target_link_options(livepool_libtorch::cpu INTERFACE "LINKER:--allow-shlib-undef
 set(LIVEPOOL_HAVE_CUDA OFF)
 find_path(LIVEPOOL_CUDA_INCLUDE cuda_runtime_api.h
   HINTS "$ENV{CUDA_HOME}/include" /usr/local/cuda/include "${torch_dir}/../nvidia/cu13/include")
-if(NOT LIVEPOOL_WITH_CUDA STREQUAL "OFF" AND EXISTS "${torch_dir}/lib/libc10_cuda.so" AND LIVEPOOL_CUDA_INCLUDE)
+# The runtime that torch itself loads comes first; inline functions of torch's headers call it.
+find_library(LIVEPOOL_CUDART NAMES libcudart.so.13 cudart
+  HINTS "${torch_dir}/../nvidia/cu13/lib" "$ENV{CUDA_HOME}/lib64" /usr/local/cuda/lib64)
+if(NOT LIVEPOOL_WITH_CUDA STREQUAL "OFF" AND EXISTS "${torch_dir}/lib/libc10_cuda.so" AND LIVEPOOL_CUDA_INCLUDE
+   AND LIVEPOOL_CUDART)
   set(LIVEPOOL_HAVE_CUDA ON)
   livepool_import(c10_cuda)
   livepool_import(torch_cuda)
   add_library(livepool_libtorch::cuda INTERFACE IMPORTED GLOBAL)
   target_include_directories(livepool_libtorch::cuda SYSTEM INTERFACE "${LIVEPOOL_CUDA_INCLUDE}")
-  target_link_libraries(livepool_libtorch::cuda INTERFACE livepool_libtorch::cpu livepool_libtorch::torch_cuda livepool_libtorch::c10_cuda)
+  target_link_libraries(livepool_libtorch::cuda INTERFACE livepool_libtorch::cpu 
+    livepool_libtorch::torch_cuda livepool_libtorch::c10_cuda ${LIVEPOOL_CUDART})
 elseif(LIVEPOOL_WITH_CUDA STREQUAL "ON")
-  message(FATAL_ERROR "livepool: LIVEPOOL_WITH_CUDA=ON needs a torch with CUDA and cuda_runtime_api.h (CUDA toolkit)")
+  message(FATAL_ERROR "livepool: LIVEPOOL_WITH_CUDA=ON needs a torch with CUDA, cuda_runtime_api.h and libcudart (CUDA toolkit)")
 endif()
 
 set(LIVEPOOL_HAVE_PYTHON OFF)

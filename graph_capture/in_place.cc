@@ -11,20 +11,26 @@ bool CoversItsStorage(const OpGraph& graph, const Value& value) {
          value.DenseBytes() == graph.storage(value.storage).size;
 }
 
-// Clauses 3 to 5 of the rule for `input`, given an output that covers its storage.
-bool MayOverwrite(const OpGraph& graph, const Op& op, ValueId input, const Value& output,
-                  const std::vector<OpIndex>& last_use_of_values, OpIndex at) {
-  const Value& value = graph.value(input);
-  if (!value.SameGeometry(output) || !CoversItsStorage(graph, value)) return false;
-  if (std::find(op.writes.begin(), op.writes.end(), input) != op.writes.end()) return false;
-  for (const ValueId other : op.inputs) {
-    if (graph.value(other).storage == value.storage && !graph.value(other).SameGeometry(value)) return false;
+// For each storage how many values are alive in the last op that uses it.
+std::vector<int> ValuesAliveAtTheEnd(const OpGraph& graph, const std::vector<OpIndex>& last_use) {
+  const std::vector<OpIndex> last_use_of_values = graph.LastUseOfValues();
+  std::vector<int> alive(graph.storages.size(), 0);
+  for (std::size_t i = 0; i < graph.values.size(); ++i) {
+    const auto storage = static_cast<std::size_t>(graph.values[i].storage);
+    if (last_use_of_values[i] == last_use[storage]) ++alive[storage];
   }
-  for (std::size_t other = 0; other < graph.values.size(); ++other) {
-    const bool alias = graph.values[other].storage == value.storage && static_cast<ValueId>(other) != input;
-    if (alias && last_use_of_values[other] >= at) return false;
+  return alive;
+}
+
+// For each op the time at which the next one begins: what dies in it is gone by then.
+std::vector<Time> BeginOfNextOp(const OpGraph& graph, const Trace& replay) {
+  std::vector<Time> next(graph.ops.size(), static_cast<Time>(replay.events.size()));
+  for (std::size_t time = 0; time < replay.events.size(); ++time) {
+    const TraceEvent& event = replay.events[time];
+    if (event.kind != TraceEvent::Kind::kOpBegin || event.index == 0) continue;
+    next[static_cast<std::size_t>(event.index) - 1] = static_cast<Time>(time);
   }
-  return true;
+  return next;
 }
 
 }  // namespace
@@ -32,7 +38,8 @@ bool MayOverwrite(const OpGraph& graph, const Op& op, ValueId input, const Value
 std::vector<InPlacePair> FindInPlacePairs(const OpGraph& graph, const std::vector<BufferLifetime>& lifetimes,
                                           const Trace& replay) {
   const std::vector<OpIndex> last_use = graph.LastUseOfStorages();
-  const std::vector<OpIndex> last_use_of_values = graph.LastUseOfValues();
+  const std::vector<int> alive_at_end = ValuesAliveAtTheEnd(graph, last_use);
+  const std::vector<Time> begin_of_next = BeginOfNextOp(graph, replay);
   // The planned buffer of each storage; none if it has several (resize_) or goes upstream.
   std::vector<std::optional<AllocationIndex>> buffer_of(graph.storages.size());
   std::vector<int> buffers(graph.storages.size(), 0);
@@ -56,13 +63,17 @@ std::vector<InPlacePair> FindInPlacePairs(const OpGraph& graph, const std::vecto
     if (!successor || replay.allocations[static_cast<std::size_t>(*successor)].op != at) continue;
     if (!CoversItsStorage(graph, output)) continue;
     for (const ValueId input : op.inputs) {
-      const StorageId storage = graph.value(input).storage;
-      const std::optional<AllocationIndex> predecessor = buffer_of[static_cast<std::size_t>(storage)];
-      if (!predecessor || taken[static_cast<std::size_t>(*predecessor)] || *predecessor == *successor) continue;
-      if (last_use[static_cast<std::size_t>(storage)] != at) continue;
+      const Value& value = graph.value(input);
+      const auto storage = static_cast<std::size_t>(value.storage);
+      const std::optional<AllocationIndex> predecessor = buffer_of[storage];
+      if (!predecessor || taken[static_cast<std::size_t>(*predecessor)]) continue;
       const TraceAllocation& before = replay.allocations[static_cast<std::size_t>(*predecessor)];
-      if (before.op >= at || before.size != replay.allocations[static_cast<std::size_t>(*successor)].size) continue;
-      if (!MayOverwrite(graph, op, input, output, last_use_of_values, at)) continue;
+      if (before.op >= at || last_use[storage] != at) continue;
+      if (lifetimes[static_cast<std::size_t>(*predecessor)].lifetime.death > begin_of_next[i]) continue;
+      if (!value.SameGeometry(output) || !CoversItsStorage(graph, value)) continue;
+      if (before.size != replay.allocations[static_cast<std::size_t>(*successor)].size) continue;
+      if (alive_at_end[storage] != 1) continue;
+      if (std::find(op.writes.begin(), op.writes.end(), input) != op.writes.end()) continue;
       taken[static_cast<std::size_t>(*predecessor)] = true;
       pairs.push_back({.op = at, .input = input, .predecessor = *predecessor, .successor = *successor});
       break;

@@ -1,6 +1,7 @@
 #include "livepool/graph/op_graph.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 
 namespace livepool {
@@ -15,6 +16,7 @@ std::int64_t Value::numel() const {
 }
 
 bool Value::NonOverlappingAndDense() const {
+  if (numel() == 0) return true;
   // Sorted by stride, each dimension must step by exactly the extent of those below it.
   std::vector<std::size_t> order(sizes.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

@@ -1,6 +1,7 @@
 #include "livepool/pool/arena_pool.h"
 
 #include <algorithm>
+#include <compare>
 
 #include "livepool/base/error.h"
 
@@ -23,14 +24,32 @@ PlannedArena& ArenaPool::MakeArenaLocked() {
   return *arena;
 }
 
-PlannedArena& ArenaPool::Borrow(Bytes height) {
-  PlannedArena* found = nullptr;
-  const std::size_t count = count_.load(std::memory_order_acquire);
-  for (std::size_t i = 0; i < count && found == nullptr; ++i) {
-    if (!arenas_[i]->TryHold()) continue;
-    if (arenas_[i]->RangeFree(height)) found = arenas_[i];
-    else arenas_[i]->Release();
+// Best fit: the smallest arena that has enough mapped, else the one that lacks least. Otherwise passes of several
+// sizes at once would swap arenas until each arena has the size of the largest pass.
+PlannedArena* ArenaPool::HoldFree(Bytes height) {
+  struct Candidate {
+    bool must_grow;
+    Bytes distance;
+    std::size_t index;
+    auto operator<=>(const Candidate&) const = default;
+  };
+  std::vector<Candidate> candidates(count_.load(std::memory_order_acquire));
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    const Bytes spare = arenas_[i]->arena().mapped() - height;
+    candidates[i] = {.must_grow = spare < 0, .distance = spare < 0 ? -spare : spare, .index = i};
   }
+  std::sort(candidates.begin(), candidates.end());
+  for (const Candidate& candidate : candidates) {
+    PlannedArena& arena = *arenas_[candidate.index];
+    if (!arena.TryHold()) continue;
+    if (arena.RangeFree(height)) return &arena;
+    arena.Release();
+  }
+  return nullptr;
+}
+
+PlannedArena& ArenaPool::Borrow(Bytes height) {
+  PlannedArena* found = HoldFree(height);
   if (found == nullptr) {
     const std::lock_guard lock(mutex_);
     found = &MakeArenaLocked();
@@ -49,6 +68,7 @@ void ArenaPool::GrowOrThrow(PlannedArena& arena, Bytes height) {
   try {
     arena.arena().Grow(height);
   } catch (const OutOfMemory&) {
+    if (height > arena.arena().reserved()) throw;  // no memory would help
     // Idle memory goes before anything fails: that of other arenas, then what upstream has cached.
     Trim();
     if (on_pressure_) on_pressure_();
@@ -99,7 +119,10 @@ PoolStats ArenaPool::Stats() const {
   stats.upstream = upstream_.load(std::memory_order_relaxed);
   stats.arena_peak_bytes = peak_.load(std::memory_order_relaxed);
   const std::size_t count = count_.load(std::memory_order_acquire);
-  for (std::size_t i = 0; i < count; ++i) stats.arena_bytes += arenas_[i]->arena().mapped();
+  for (std::size_t i = 0; i < count; ++i) {
+    stats.arena_bytes += arenas_[i]->arena().mapped();
+    stats.live_bytes += arenas_[i]->LiveBytesAtRelease();
+  }
   return stats;
 }
 

@@ -15,6 +15,9 @@ Pass::Pass(ArenaPool& pool, PlannedArena& arena, const BoundTable& table, Stream
 
 Pass::~Pass() {
   CurrentThread().pass = outer_;
+  // What dies later is not filled: the stream may be gone by then, and the next pass, on another stream, would
+  // not be ordered after the fill.
+  arena_.SetFill(Fill::kNone, nullptr);
   pool_.Count(hits_, misses_, upstream_);
 }
 
@@ -33,7 +36,9 @@ std::byte* Pass::Serve(Bytes size, StreamHandle stream) {
     ++upstream_;
     return nullptr;
   }
-  const bool fits = AlignUp(size, alignment_) == entry.size && stream == stream_ && (!entry.in_place || giver_ == entry.slot->begin);
+  // That is, `size` rounded up to the alignment is entry.size, but with neither a division nor an overflow.
+  const bool same_size = size <= entry.size && size > entry.size - alignment_;
+  const bool fits = same_size && stream == stream_ && (!entry.in_place || giver_ == entry.slot->begin);
   std::byte* address = fits ? arena_.Serve(entry, entry.in_place) : nullptr;
   ++(address != nullptr ? hits_ : misses_);
   return address;

@@ -46,22 +46,27 @@ bool PlannedArena::TryHold() {
 }
 
 void PlannedArena::Release() {
+  ApplyRemoteFrees();
+  live_bytes_.store(live_.LiveBytes(), std::memory_order_relaxed);
   holder_.store(nullptr, std::memory_order_release);
 }
 
 Bytes PlannedArena::TrimHeld() {
-  return arena_.Trim(live_.End() == nullptr ? 0 : live_.End() - arena_.base());
+  const Bytes freed = arena_.Trim(live_.End() == nullptr ? 0 : live_.End() - arena_.base());
+  if (freed == 0) return 0;
+  const std::lock_guard lock(tables_mutex_);
+  ForEachSlotLocked([](Slot& slot) { slot.zeroed = false; });  // perhaps on bytes that are gone
+  return freed;
 }
 
 std::byte* PlannedArena::Serve(const BoundTable::Entry& entry, bool join) {
   Slot& slot = *entry.slot;
-  if (join) {
-    if (slot.live != 1) return nullptr;
-  } else if (slot.live > 0 || !live_.Insert(slot)) {
+  const auto take = [&] { return join ? slot.live == 1 : slot.live == 0 && live_.Insert(slot); };
+  if (!take()) {
     // The range is taken, perhaps by a tensor that another thread has freed meanwhile.
     if (remote_.load(std::memory_order_relaxed) == nullptr) return nullptr;
     ApplyRemoteFrees();
-    if (slot.live > 0 || !live_.Insert(slot)) return nullptr;
+    if (!take()) return nullptr;
   }
   if (++slot.live == 1) {
     entry.cell->live.store(&slot, std::memory_order_release);
@@ -106,16 +111,28 @@ void PlannedArena::ApplyRemoteFrees() noexcept {
 
 void PlannedArena::PurgeRetired() {
   const std::lock_guard lock(tables_mutex_);
-  const std::size_t purged = std::erase_if(retired_, [](const std::unique_ptr<BoundTable>& table) {
-    return std::all_of(table->slots.begin(), table->slots.end(), [](const Slot& slot) {
-      return slot.live == 0 && slot.remote_frees.load(std::memory_order_acquire) == 0;
-    });
+  // A thread that frees a slot touches it only while its DataPtr still counts in `live`, so a slot that nobody
+  // uses is not in `remote_` either.
+  const auto unused = std::partition(retired_.begin(), retired_.end(), [](const std::unique_ptr<BoundTable>& table) {
+    return std::any_of(table->slots.begin(), table->slots.end(), [](const Slot& slot) { return slot.live > 0; });
   });
-  if (purged == 0) return;
-  // A hint may point into what is gone now.
+  if (unused == retired_.end()) return;
+  // Cells and hints may point into what goes now.
+  for (auto table = unused; table != retired_.end(); ++table) {
+    for (Slot& slot : (*table)->slots) {
+      AddressCell& cell = *addresses_.Find(slot.begin);
+      if (cell.live.load(std::memory_order_relaxed) == &slot) cell.live.store(nullptr, std::memory_order_relaxed);
+    }
+  }
+  retired_.erase(unused, retired_.end());
+  ForEachSlotLocked([](Slot& slot) { slot.left_hint = nullptr; });
+}
+
+template <typename Function>
+void PlannedArena::ForEachSlotLocked(Function function) {
   for (const auto* tables : {&tables_, &retired_}) {
     for (const std::unique_ptr<BoundTable>& table : *tables) {
-      for (Slot& slot : table->slots) slot.left_hint = nullptr;
+      for (Slot& slot : table->slots) function(slot);
     }
   }
 }

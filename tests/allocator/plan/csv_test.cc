@@ -134,7 +134,7 @@ TEST(WriteCsv, RoundTrip) {
 }
 
 TEST(WriteCsv, APlanComesBackAsFixedOffsets) {
-  const Problem& problem = testing::HandMade("Aligned");
+  const Problem problem = testing::HandMade("Aligned");
   const Plan plan = MakePlan(problem);
   std::ostringstream out;
   WriteCsv(out, problem, plan);

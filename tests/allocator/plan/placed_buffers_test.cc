@@ -29,7 +29,7 @@ TEST(PlacedBuffers, AreNoneAtFirst) {
 //   2     +-------+       Placed at 0.
 //     0   1   2   3
 TEST(PlacedBuffers, AreFoundByLifetimeInOrderOfAddress) {
-  const Problem& problem = testing::HandMade("Chain");
+  const Problem problem = testing::HandMade("Chain");
   PlacedBuffers placed(problem);
   placed.Insert(0, 6);
   placed.Insert(1, 0);

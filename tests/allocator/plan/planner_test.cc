@@ -48,19 +48,19 @@ INSTANTIATE_TEST_SUITE_P(HandMade, PlannerOptionsTest,
 
 // A switch that never lowered a plan would only cost time.
 TEST(PlannerSwitches, SkylineHelps) {
-  const Problem& problem = HandMade("SkylineWins");
+  const Problem problem = HandMade("SkylineWins");
   EXPECT_EQ(MakePlan(problem).height, 4);
   EXPECT_EQ(MakePlan(problem, {.skyline = false}).height, 5);
 }
 
 TEST(PlannerSwitches, OffsetBestFitHelps) {
-  const Problem& problem = HandMade("OffsetBestFitWins");
+  const Problem problem = HandMade("OffsetBestFitWins");
   EXPECT_EQ(MakePlan(problem).height, 6);
   EXPECT_EQ(MakePlan(problem, {.offset_best_fit = false}).height, 7);
 }
 
 TEST(PlannerSwitches, WholeSlotsHelp) {
-  const Problem& problem = HandMade("WholeSlotsWin");
+  const Problem problem = HandMade("WholeSlotsWin");
   EXPECT_EQ(MakePlan(problem).height, 13);
   EXPECT_EQ(MakePlan(problem, {.whole_slots = false}).height, 14);
 }

@@ -53,7 +53,7 @@ TEST(Skyline, RaisesToTheAlignment) {
 }
 
 TEST(Skyline, GivesUpAtTheLimit) {
-  const Problem& problem = testing::HandMade("AllTogether");
+  const Problem problem = testing::HandMade("AllTogether");
   EXPECT_TRUE(SkylineOf(problem, {0, 1, 2}, 16).has_value());
   EXPECT_FALSE(SkylineOf(problem, {0, 1, 2}, 15).has_value());
 }

@@ -24,14 +24,15 @@ struct InPlacePair {
 // overwrite an input, but only if all of this holds:
 //   1. the op is tagged pointwise, is no _foreach_ op, and has one output, which has a buffer of its own
 //      made in this op;
-//   2. the input's buffer dies in this op by the graph (no later op uses any value on its storage), and was
-//      made by an earlier op of the pass;
+//   2. the input's buffer was made by an earlier op of the pass and dies in this op by the graph (no later op
+//      uses any value on its storage), and it was not seen to live longer;
 //   3. input and output have equal dtype, sizes and strides, both are dense without overlap, start at
 //      offset 0 and cover their whole storage (equal byte size alone is not enough: a permuted input is
 //      read after its place was overwritten);
-//   4. every other tensor argument of the op on the input's storage is the identical view, or `y + y.t()`
-//      reads what is already overwritten; torch does not notice, as the two storages differ;
-//   5. exactly one value on the storage is alive, so that its holder can be told at run time.
+//   4. no other value on the input's storage is alive in this op. If it is an argument too, `y + y.t()` reads
+//      what is already overwritten; torch does not notice, as the two storages differ. If it is not, the
+//      storage's one holder can not be told at run time;
+//   5. the op does not write to the input.
 // Each buffer is in at most one pair as predecessor and one as successor: chains, no trees.
 std::vector<InPlacePair> FindInPlacePairs(const OpGraph& graph, const std::vector<BufferLifetime>& lifetimes,
                                           const Trace& replay);

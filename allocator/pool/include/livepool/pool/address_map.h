@@ -31,7 +31,13 @@ class AddressMap {
   AddressCell* Find(const std::byte* address) const;
 
  private:
-  // Open addressing; size is a power of two and at least twice the number of cells.
+  // Fibonacci hashing (Knuth, TAOCP 3, 6.4): slots start at multiples of 64, so the low bits say nothing.
+  static std::size_t Hash(const std::byte* address) {
+    return static_cast<std::size_t>((reinterpret_cast<std::uintptr_t>(address) >> 6) * 0x9E3779B97F4A7C15ULL >> 20);
+  }
+
+  // Open addressing; size is a power of two and at least four times the number of cells, so that most searches
+  // end at the first entry: a branch that goes another way costs more than a larger table.
   struct Table {
     explicit Table(std::size_t size) : mask(size - 1), entries(size) {}
     std::size_t mask;
@@ -44,5 +50,14 @@ class AddressMap {
   std::vector<std::unique_ptr<Table>> tables_;  // the last one is current
   std::atomic<const Table*> current_{nullptr};
 };
+
+inline AddressCell* AddressMap::Find(const std::byte* address) const {
+  const Table* table = current_.load(std::memory_order_acquire);
+  if (table == nullptr) return nullptr;
+  for (std::size_t i = Hash(address) & table->mask;; i = (i + 1) & table->mask) {
+    AddressCell* cell = table->entries[i].load(std::memory_order_acquire);
+    if (cell == nullptr || cell->address == address) return cell;
+  }
+}
 
 }  // namespace livepool

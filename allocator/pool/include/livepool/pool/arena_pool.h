@@ -20,7 +20,7 @@ struct PoolStats {
   std::int64_t upstream = 0;  // foreseen by the plan to go upstream (outputs, for example)
   Bytes arena_bytes = 0;      // mapped now, over all arenas
   Bytes arena_peak_bytes = 0;  // the most that was mapped at once
-  Bytes live_bytes = 0;        // in slots that a pass uses now, as of the last pass's end
+  Bytes live_bytes = 0;        // in slots that are still in use, as of the end of each arena's last pass
 
   friend bool operator==(const PoolStats&, const PoolStats&) = default;
 };
@@ -39,7 +39,7 @@ class ArenaPool {
   Backend& backend() const { return *backend_; }
 
   // An arena with `height` bytes mapped, held by the calling thread, none of whose live slots lies below
-  // `height`. Throws OutOfMemory. Give it back with Return.
+  // `height`. Throws OutOfMemory, also if all kMaxArenas are taken. Give it back with Return.
   PlannedArena& Borrow(Bytes height);
   void Return(PlannedArena& arena);
 
@@ -54,10 +54,11 @@ class ArenaPool {
   PoolStats Stats() const;
 
  private:
+  PlannedArena* HoldFree(Bytes height);  // null: none is free
   PlannedArena& MakeArenaLocked();
   void GrowOrThrow(PlannedArena& arena, Bytes height);
 
-  static constexpr std::size_t kMaxArenas = 64;  // passes that run at once; more go upstream
+  static constexpr std::size_t kMaxArenas = 64;  // passes that run at once, and arenas that live slots block
 
   const DeviceId device_;
   const std::unique_ptr<Backend> backend_;

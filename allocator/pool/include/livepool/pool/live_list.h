@@ -31,4 +31,32 @@ class LiveList {
   Slot head_;  // sentinel: begin = end = null, left of everything
 };
 
+// Inline, as it is most of what serving and freeing cost.
+
+inline Slot* LiveList::FindLeft(const Slot& slot) {
+  Slot* left = &head_;
+  // A hint may point to any slot that was once a neighbour. It helps only while it is live.
+  if (slot.left_hint != nullptr && slot.left_hint->live > 0 && slot.left_hint->begin <= slot.begin) left = slot.left_hint;
+  while (left->next != nullptr && left->next->begin <= slot.begin) left = left->next;
+  return left;
+}
+
+inline bool LiveList::Insert(Slot& slot) {
+  Slot* left = FindLeft(slot);
+  if (left != &head_ && left->end() > slot.begin) return false;
+  if (left->next != nullptr && left->next->begin < slot.end()) return false;
+  slot.prev = left;
+  slot.next = left->next;
+  if (slot.next != nullptr) slot.next->prev = &slot;
+  left->next = &slot;
+  slot.left_hint = left == &head_ ? nullptr : left;
+  return true;
+}
+
+inline void LiveList::Remove(Slot& slot) {
+  slot.prev->next = slot.next;
+  if (slot.next != nullptr) slot.next->prev = slot.prev;
+  slot.prev = slot.next = nullptr;
+}
+
 }  // namespace livepool

@@ -44,7 +44,7 @@ class PlannedArena {
   BoundTable* Bind(const SlotTable& table);
   void Unbind(BoundTable* table);
 
-  // Makes the calling thread the holder; false if there is one. Applies remote frees.
+  // Makes the calling thread the holder; false if there is one. Both apply remote frees.
   bool TryHold();
   void Release();
   // The holder only: gives back the mapped bytes above the last live slot; returns how many (0 while pinned).
@@ -64,13 +64,18 @@ class PlannedArena {
     fill_ = fill;
     stream_ = stream;
   }
+  // The holder only.
   Bytes LiveBytes() const { return live_.LiveBytes(); }
   bool CheckInvariants() const { return live_.CheckInvariants(); }
+  // LiveBytes as of the last Release. Any thread.
+  Bytes LiveBytesAtRelease() const { return live_bytes_.load(std::memory_order_relaxed); }
 
  private:
   void Drop(Slot& slot, int count) noexcept;  // holder: `count` DataPtrs fewer
   void ApplyRemoteFrees() noexcept;           // holder
   void PurgeRetired();                        // holder
+  template <typename Function>
+  void ForEachSlotLocked(Function function);  // holder
 
   Arena arena_;
   AddressMap addresses_;
@@ -79,6 +84,7 @@ class PlannedArena {
   StreamHandle stream_ = nullptr;
   std::atomic<const void*> holder_{nullptr};
   std::atomic<Slot*> remote_{nullptr};
+  std::atomic<Bytes> live_bytes_{0};
   std::mutex tables_mutex_;  // for Bind, Unbind; never while serving
   std::vector<std::unique_ptr<BoundTable>> tables_;
   std::vector<std::unique_ptr<BoundTable>> retired_;  // unbound, with slots that may be live

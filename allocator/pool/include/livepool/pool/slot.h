@@ -11,7 +11,7 @@ namespace livepool {
 // Many buffers share a slot's bytes over time; DataPtrs that share it at the same time (planned in-place
 // pairs) are counted. Invariants: `live` > 0 iff the slot is linked in its arena's LiveList. All fields but
 // the remote ones belong to the thread that holds the arena (see planned_arena.h).
-struct Slot {
+struct alignas(64) Slot {  // one cache line
   std::byte* begin = nullptr;
   Bytes size = 0;
 

@@ -1,0 +1,147 @@
+"""What the Python tests of capture and replay share.
+
+`livepool` gives the package, installed for the CPU, or skips; `check` is the one question that most tests ask:
+does a replay give eager's result, byte for byte, on bytes that the capture has not seen?
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def livepool():
+    """The package, installed for the CPU. Slots are poisoned at their death: a read after it gives NaN."""
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    pytest.importorskip("numpy", reason="numpy is not installed, and a capture watches reads through it")
+    try:
+        from livepool import _livepool  # noqa: F401
+    except ImportError as error:
+        pytest.skip(f"livepool's compiled module cannot be imported (build it with -DLIVEPOOL_WITH_TORCH=ON): {error}")
+    import livepool
+
+    torch.set_num_threads(1)
+    before = os.environ.get("LIVEPOOL_FILL")
+    os.environ["LIVEPOOL_FILL"] = "nan"
+    livepool.install("cpu")
+    with torch.inference_mode():  # the environment is read once, at the latest now
+        livepool.capture(lambda x: (x + 1) * 2, torch.zeros(4)).replay(torch.ones(4))
+    if before is None:
+        del os.environ["LIVEPOOL_FILL"]
+    else:
+        os.environ["LIVEPOOL_FILL"] = before
+    return livepool
+
+
+@pytest.fixture(autouse=True)
+def _no_grad(request):
+    """Inference mode off and grad mode off, for the tests that capture."""
+    if "livepool" not in request.fixturenames:
+        yield
+        return
+    import torch
+
+    with torch.no_grad():
+        yield
+
+
+def bytes_of(tensor) -> bytes:
+    """The elements as bytes, without lazy conjugation or negation; NaN keeps its bits."""
+    import torch
+
+    plain = tensor.detach().resolve_conj().resolve_neg().contiguous().flatten()
+    return plain.view(torch.uint8).numpy().tobytes() if plain.numel() else b""
+
+
+def assert_same(got: Any, want: Any, what: str = "result") -> None:
+    """Equal structure, and for tensors equal dtype, sizes, strides and bytes."""
+    import torch
+    from torch.utils import _pytree as pytree
+
+    got_leaves, got_spec = pytree.tree_flatten(got)
+    want_leaves, want_spec = pytree.tree_flatten(want)
+    assert got_spec == want_spec, what
+    for i, (a, b) in enumerate(zip(got_leaves, want_leaves)):
+        name = f"{what}, leaf {i}"
+        assert type(a) is type(b), name
+        if not isinstance(b, torch.Tensor):
+            assert a == b or (a != a and b != b), name
+            continue
+        assert (a.dtype, a.shape, a.stride(), a.device) == (b.dtype, b.shape, b.stride(), b.device), name
+        assert (a.is_conj(), a.is_neg()) == (b.is_conj(), b.is_neg()), name
+        assert bytes_of(a) == bytes_of(b), f"{name}: {a} is not {b}"
+
+
+@pytest.fixture
+def same() -> Callable[..., None]:
+    return assert_same
+
+
+@pytest.fixture
+def check(livepool):
+    """check(fn, make_inputs): captures fn on make_inputs(0), replays it on make_inputs(1) and (2) in turns, and
+    compares results and arguments with eager's. The first of these replays is compared with eager by livepool
+    itself, too, and gives back eager's tensors; the others give the replay's own.
+
+    hits: allocations must come from the plan. misses: may happen. Returns the graph.
+    """
+    from livepool.capture import _capture
+
+    def run(fn, make_inputs, hits: bool = True, misses: bool = False, in_place: bool = True):
+        import torch
+
+        torch.manual_seed(0)
+        graph = _capture(fn, make_inputs(0), {}, in_place=in_place)
+        for seed in (1, 2, 1):
+            eager_inputs, replay_inputs = make_inputs(seed), make_inputs(seed)
+            torch.manual_seed(seed)
+            want = fn(*eager_inputs)
+            torch.manual_seed(seed)
+            got = graph.replay(*replay_inputs)
+            assert_same(got, want, f"result for input {seed}")
+            assert_same(replay_inputs, eager_inputs, f"arguments after input {seed}")
+        report = graph.report()
+        assert report["checked"]
+        if hits:
+            assert report["hits"] > 0
+        if not misses:
+            assert report["misses"] == 0
+        return graph
+
+    return run
+
+
+@pytest.fixture
+def refused(livepool):
+    """refused(fn, *args, match=…): the capture must be refused, with that in the message, and livepool must
+    work afterwards."""
+
+    def run(fn, *args, match: str, **kwargs):
+        import torch
+
+        with pytest.raises(livepool.CaptureRefused, match=match):
+            livepool.capture(fn, *args, **kwargs)
+        graph = livepool.capture(lambda x: (x + 1) * 2, torch.zeros(4))
+        assert_same(graph.replay(torch.ones(4)), torch.full((4,), 4.0))
+
+    return run
+
+
+def normal(*shapes, dtype=None):
+    """A make_inputs for check: normally distributed tensors of these shapes."""
+    import torch
+
+    def make(seed: int) -> tuple:
+        generator = torch.Generator().manual_seed(seed)
+        return tuple(torch.randn(shape, generator=generator).to(dtype or torch.float32) for shape in shapes)
+
+    return make
+
+
+@pytest.fixture(name="normal")
+def _normal():
+    return normal
