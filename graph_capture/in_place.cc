@@ -53,7 +53,6 @@ std::vector<InPlacePair> FindInPlacePairs(const OpGraph& graph, const std::vecto
   }
 
   std::vector<InPlacePair> pairs;
-  std::vector<bool> taken(replay.allocations.size(), false);  // as predecessor
   for (std::size_t i = 0; i < graph.ops.size(); ++i) {
     const Op& op = graph.ops[i];
     const auto at = static_cast<OpIndex>(i);
@@ -66,7 +65,7 @@ std::vector<InPlacePair> FindInPlacePairs(const OpGraph& graph, const std::vecto
       const Value& value = graph.value(input);
       const auto storage = static_cast<std::size_t>(value.storage);
       const std::optional<AllocationIndex> predecessor = buffer_of[storage];
-      if (!predecessor || taken[static_cast<std::size_t>(*predecessor)]) continue;
+      if (!predecessor) continue;
       const TraceAllocation& before = replay.allocations[static_cast<std::size_t>(*predecessor)];
       if (before.op >= at || last_use[storage] != at) continue;
       if (lifetimes[static_cast<std::size_t>(*predecessor)].lifetime.death > begin_of_next[i]) continue;
@@ -74,7 +73,7 @@ std::vector<InPlacePair> FindInPlacePairs(const OpGraph& graph, const std::vecto
       if (before.size != replay.allocations[static_cast<std::size_t>(*successor)].size) continue;
       if (alive_at_end[storage] != 1) continue;
       if (std::find(op.writes.begin(), op.writes.end(), input) != op.writes.end()) continue;
-      taken[static_cast<std::size_t>(*predecessor)] = true;
+      // No other pair has this predecessor, as it dies in this op, nor this successor, as it is born in it.
       pairs.push_back({.op = at, .input = input, .predecessor = *predecessor, .successor = *successor});
       break;
     }

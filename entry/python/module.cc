@@ -3,6 +3,7 @@
 #include <torch/csrc/utils/pybind.h>
 
 #include "livepool/livepool.h"
+#include "state_watch.h"
 
 #ifdef LIVEPOOL_HAVE_CUDA
 #include <c10/cuda/CUDACachingAllocator.h>
@@ -139,6 +140,11 @@ PYBIND11_MODULE(_livepool, m) {
   m.def("trim", &Trim, py::call_guard<py::gil_scoped_release>());
   m.def("refuse_capture", [](const std::string& reason) { return RefuseCurrentCapture(reason); });
   m.def("capture", &CapturePython, py::arg("fn"), py::arg("inputs"), py::arg("state"), py::arg("argument_names"), py::arg("in_place"));
+  py::class_<StateWatch>(m, "StateWatch")
+      .def(py::init<>())
+      .def("add_place", &StateWatch::AddPlace)
+      .def("add_size", &StateWatch::AddSize)
+      .def("check", &StateWatch::Check);
   py::class_<ExecGraph, std::shared_ptr<ExecGraph>>(m, "ExecGraph")
       .def("replay", &ExecGraph::Replay, py::call_guard<py::gil_scoped_release>())
       .def("report", [](const ExecGraph& graph) { return ToDict(graph.Report()); });

@@ -3,7 +3,6 @@
 #include <sstream>
 
 #include "device_context.h"
-#include "known_values.h"
 #include "livepool/base/error.h"
 #include "op_facts.h"
 
@@ -23,9 +22,11 @@ std::string Describe(const at::Tensor& tensor) {
   return text.str();
 }
 
-// Equal but for which storage it is.
+// Equal but for which storage it is. On every replay, for every tensor: nothing is allocated here.
 bool SameSignature(const at::Tensor& tensor, const Value& captured) {
-  return DescribeTensor(tensor, captured.storage) == captured;
+  return static_cast<std::int32_t>(tensor.scalar_type()) == captured.dtype &&
+         tensor.sizes() == at::IntArrayRef(captured.sizes) && tensor.strides() == at::IntArrayRef(captured.strides) &&
+         tensor.storage_offset() == captured.storage_offset;
 }
 
 }  // namespace
@@ -60,7 +61,7 @@ void CheckInputs(const Program& program, const std::vector<at::Tensor>& inputs, 
       const bool captured = storage(program.inputs[i]) == storage(program.inputs[k]);
       if (captured != inputs[i].storage().is_alias_of(inputs[k].storage())) fail(i, name(k), captured);
     }
-    for (const StateTensor& state : program.state) {
+    for (const StateTensor& state : program.state) {  // replaced state is CheckState's
       const bool captured = storage(program.inputs[i]) == storage(state.value);
       if (captured != inputs[i].storage().is_alias_of(state.tensor.storage())) fail(i, "state '" + state.name + "'", captured);
     }

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import functools
 import types
-from collections.abc import Mapping
 from typing import Any
 
 import torch
 
-from livepool._livepool import CaptureRefused, ReplayMismatch
+from livepool._livepool import CaptureRefused, StateWatch
 from livepool.structure import check_plain_tensor
 
 _LEAF_TYPES = (type(None), bool, int, float, complex, str, bytes, type, torch.dtype, torch.device, types.ModuleType,
@@ -24,8 +23,7 @@ class State:
 
     def __init__(self) -> None:
         self.tensors: list[tuple[str, torch.Tensor]] = []
-        self._modules: list[tuple[str, torch.nn.Module, tuple]] = []
-        self._places: list[tuple[str, Any, Any, Any]] = []  # name, container, key, what was there
+        self._watch = StateWatch()
         self._seen: dict[int, Any] = {}  # id -> object, which keeps the id from being reused
 
     @staticmethod
@@ -40,17 +38,7 @@ class State:
     def check(self) -> None:
         """Raises ReplayMismatch, naming it, if a tensor or a submodule was replaced, or a module was changed to
         training mode or got hooks."""
-        for name, container, key, captured in self._places:
-            try:
-                if container[key] is captured:
-                    continue
-            except (KeyError, IndexError):
-                pass
-            raise ReplayMismatch(f"state '{name}' was replaced since the capture; capture again")
-        for name, module, signature in self._modules:
-            if _signature(module) != signature:
-                raise ReplayMismatch(f"module '{name or type(module).__name__}' has another training flag, other hooks or other "
-                                     "submodules than at the capture; capture again")
+        self._watch.check()
 
     def _visit(self, thing: Any, name: str, depth: int) -> None:
         if isinstance(thing, _LEAF_TYPES) or depth > _MAX_DEPTH:
@@ -66,7 +54,7 @@ class State:
         self._seen[id(thing)] = thing
         if isinstance(thing, torch.nn.Module):
             self._visit_module(thing, name)
-        elif isinstance(thing, Mapping):
+        elif isinstance(thing, dict):
             self._visit_items(thing, [(key, f"{name}[{key!r}]") for key in thing], depth)
         elif isinstance(thing, (list, tuple)):
             self._visit_items(thing, [(i, f"{name}[{i}]") for i in range(len(thing))], depth)
@@ -86,12 +74,18 @@ class State:
         for key, name in items:
             value = container[key]
             if isinstance(value, (torch.Tensor, torch.nn.Module)):
-                self._places.append((name, container, key, value))
+                self._watch.add_place(container, key, value, f"state '{name}'")
             self._visit(value, name, depth + 1)
 
     def _visit_function(self, function: types.FunctionType, name: str, depth: int) -> None:
         for variable, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
-            self._visit_items(_Cell(cell), [(variable, variable)], depth)
+            try:
+                value = cell.cell_contents
+            except ValueError:  # empty: the variable has no value yet
+                continue
+            if isinstance(value, (torch.Tensor, torch.nn.Module)):
+                self._watch.add_place(cell, None, value, f"closure variable '{variable}'")
+            self._visit(value, variable, depth + 1)
         self._visit(function.__defaults__, f"{name}.__defaults__", depth + 1)
         self._visit(function.__kwdefaults__, f"{name}.__kwdefaults__", depth + 1)
         if hasattr(function, "__wrapped__"):
@@ -105,29 +99,15 @@ class State:
             for key, value in [*module.named_parameters(), *module.named_buffers()]:
                 self._visit(value, key, 0)
             return
-        self._modules.append((name, module, _signature(module)))
+        called = f"of module '{name or type(module).__name__}'"
+        self._watch.add_place(module.__dict__, "training", False, f"the training flag {called}")
+        for entries in ("_forward_hooks", "_forward_pre_hooks", "_modules"):
+            self._watch.add_size(module.__dict__[entries], f"{entries} {called}")
         prefix = name + "." if name else ""
         for attributes in (module._parameters, module._buffers, module._modules):
             self._visit_items(attributes, [(key, prefix + key) for key in attributes], 0)
         skipped = ("_parameters", "_buffers", "_modules")
         self._visit_items(module.__dict__, [(key, prefix + key) for key in module.__dict__ if key not in skipped], 0)
-
-
-class _Cell:
-    """A closure cell that can be read like a dict of one entry."""
-
-    def __init__(self, cell: types.CellType) -> None:
-        self._cell = cell
-
-    def __getitem__(self, _: str) -> Any:
-        try:
-            return self._cell.cell_contents
-        except ValueError:  # empty
-            return None
-
-
-def _signature(module: torch.nn.Module) -> tuple:
-    return (module.training, tuple(module._forward_hooks), tuple(module._forward_pre_hooks), tuple(module._modules))
 
 
 def _refuse_fusers(name: str) -> None:
