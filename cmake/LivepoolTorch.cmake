@@ -72,6 +72,12 @@ elseif(LIVEPOOL_WITH_CUDA STREQUAL "ON")
   message(FATAL_ERROR "livepool: LIVEPOOL_WITH_CUDA=ON needs a torch with CUDA, cuda_runtime_api.h and libcudart (CUDA toolkit)")
 endif()
 
+set(LIVEPOOL_TORCH_LIBRARY_DIRS "${torch_dir}/lib")
+if(LIVEPOOL_HAVE_CUDA)
+  get_filename_component(cudart_dir "${LIVEPOOL_CUDART}" DIRECTORY)
+  list(APPEND LIVEPOOL_TORCH_LIBRARY_DIRS "${cudart_dir}")
+endif()
+
 set(LIVEPOOL_HAVE_PYTHON OFF)
 if(EXISTS "${torch_dir}/lib/libtorch_python.so" AND EXISTS "${LIVEPOOL_PYTHON_INCLUDE}/Python.h")
   set(LIVEPOOL_HAVE_PYTHON ON)

@@ -22,6 +22,7 @@ void SlotTable::Check() const {
   for (const PlannedAllocation& allocation : allocations) {
     if (allocation.range == PlannedAllocation::kUpstream) continue;
     if (allocation.range < 0 || static_cast<std::size_t>(allocation.range) >= ranges.size()) fail("no such range");
+    if (allocation.size <= 0) fail("an allocation of nothing");
     if (allocation.size > ranges[static_cast<std::size_t>(allocation.range)].size) fail("allocation exceeds its range");
   }
 }

@@ -37,10 +37,10 @@ std::optional<std::string> Difference(const Results& replay, const Results& eage
 CheckedRun RunChecked(const Program& program, const std::vector<at::Tensor>& inputs,
                       const std::function<std::vector<at::Tensor>()>& replay,
                       const std::function<std::vector<at::Tensor>()>& eager) {
-  const GeneratorStates generators = GeneratorStates::Save(program.device);
+  const GeneratorStates generators = GeneratorStates::Save(program.device, program.generators);
   const SavedTensors written = SavedTensors::OfWritten(program, inputs);
   const auto run = [&](const std::function<std::vector<at::Tensor>()>& fn) {
-    generators.Restore(program.device);
+    generators.Restore();
     written.Restore();
     Results results = fn();
     // An output may be a view of what the pass writes to, which the next run changes.
@@ -58,7 +58,13 @@ CheckedRun RunChecked(const Program& program, const std::vector<at::Tensor>& inp
   const std::size_t count = outputs.size();
   if (of_replay.size() == of_eager.size() && SameBytes(of_replay, of_eager)) return {.outputs = std::move(outputs)};
   const Results again = run([&] { return outputs = eager(); });
-  return {.outputs = std::move(outputs), .fault = Difference(of_replay, of_eager, again, count)};
+  std::optional<std::string> fault = Difference(of_replay, of_eager, again, count);
+  if (fault) {
+    // The caller runs the callable instead, from the same start.
+    generators.Restore();
+    written.Restore();
+  }
+  return {.outputs = std::move(outputs), .fault = std::move(fault)};
 }
 
 }  // namespace livepool

@@ -17,7 +17,8 @@ struct CheckedRun {
 
 // Runs `replay` and then `eager` from the same start (generators, and tensors that the pass writes to) and
 // compares the bytes of outputs and of written tensors. Where they differ, eager runs once more; only where
-// eager differs from itself by d, a difference of up to 4 d is let pass. The effects that stay are eager's.
+// eager differs from itself by d, a difference of up to 4 d is let pass. The effects that stay are eager's;
+// after a fault, none.
 CheckedRun RunChecked(const Program& program, const std::vector<at::Tensor>& inputs,
                       const std::function<std::vector<at::Tensor>()>& replay,
                       const std::function<std::vector<at::Tensor>()>& eager);

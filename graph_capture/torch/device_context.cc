@@ -2,6 +2,9 @@
 
 #include <ATen/Context.h>
 
+#include <algorithm>
+#include <mutex>
+
 #include "livepool/base/error.h"
 #include "livepool/torch/cuda_pass.h"
 
@@ -74,29 +77,38 @@ bool ServingForbidden(DeviceId device) {
   return device.kind == DeviceId::Kind::kCuda && CudaServingForbidden(device.index, CurrentStream(device));
 }
 
-GeneratorStates GeneratorStates::Save(DeviceId device) {
+bool IsDefaultGenerator(const at::Generator& generator) {
+  return at::globalContext().defaultGenerator(generator.device()) == generator;
+}
+
+GeneratorStates GeneratorStates::Save(DeviceId device, const std::vector<at::Generator>& more) {
   GeneratorStates saved;
-  std::vector<at::Generator> generators = Generators(device);
-  for (at::Generator& generator : generators) {
-    const std::lock_guard lock(generator.mutex());
-    saved.states.push_back(generator.get_state());
-  }
+  for (const at::Generator& generator : Generators(device)) saved.Add(generator);
+  for (const at::Generator& generator : more) saved.Add(generator);
   return saved;
 }
 
-void GeneratorStates::Restore(DeviceId device) const {
-  std::vector<at::Generator> generators = Generators(device);
-  for (std::size_t i = 0; i < generators.size(); ++i) {
-    const std::lock_guard lock(generators[i].mutex());
-    generators[i].set_state(states[i]);
+void GeneratorStates::Add(at::Generator generator) {
+  const std::lock_guard lock(generator.mutex());
+  at::Tensor state = generator.get_state();
+  states_.emplace_back(generator, std::move(state));
+}
+
+bool GeneratorStates::Contains(const at::Generator& generator) const {
+  return std::any_of(states_.begin(), states_.end(), [&](const auto& each) { return each.first == generator; });
+}
+
+void GeneratorStates::Restore() const {
+  for (const auto& [generator, state] : states_) {
+    at::Generator each = generator;
+    const std::lock_guard lock(each.mutex());
+    each.set_state(state);
   }
 }
 
 bool GeneratorStates::Equal(const GeneratorStates& other) const {
-  for (std::size_t i = 0; i < states.size(); ++i) {
-    if (!states[i].equal(other.states[i])) return false;
-  }
-  return true;
+  return std::equal(states_.begin(), states_.end(), other.states_.begin(), other.states_.end(),
+                    [](const auto& a, const auto& b) { return a.first == b.first && a.second.equal(b.second); });
 }
 
 DevicePassScope::DevicePassScope(DeviceId device, PlannedArena& arena)

@@ -4,6 +4,8 @@
 #include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
 
+#include <cstddef>
+#include <utility>
 #include <vector>
 
 #include "livepool/pool/arena_pool.h"
@@ -26,13 +28,25 @@ bool CapturingStream(DeviceId device);
 // graph or MemPool.
 bool ServingForbidden(DeviceId device);
 
-// The states of the default generators that a pass on `device` may draw from (the CPU's, and the device's).
-struct GeneratorStates {
-  std::vector<at::Tensor> states;
+// True if `generator` is the default one of its device.
+bool IsDefaultGenerator(const at::Generator& generator);
 
-  static GeneratorStates Save(DeviceId device);
-  void Restore(DeviceId device) const;
+// States of generators, to put them back.
+class GeneratorStates {
+ public:
+  // Of the default generators that a pass on `device` may draw from (the CPU's, and the device's), and of `more`.
+  static GeneratorStates Save(DeviceId device, const std::vector<at::Generator>& more);
+
+  void Add(at::Generator generator);
+  void Add(const GeneratorStates& others) { states_.insert(states_.end(), others.states_.begin(), others.states_.end()); }
+  bool Contains(const at::Generator& generator) const;
+  std::size_t size() const { return states_.size(); }
+  void Restore() const;
+  // Equal states of the same generators, in the same order.
   bool Equal(const GeneratorStates& other) const;
+
+ private:
+  std::vector<std::pair<at::Generator, at::Tensor>> states_;
 };
 
 // Orders a pass on the device's streams: its work waits for the last work on the arena.

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <initializer_list>
 #include <map>
 #include <mutex>
 
@@ -74,6 +75,20 @@ class Lease {
   PlannedArena& arena_;
 };
 
+// A generator that nobody but the capture holds was made inside the pass: each pass would make and seed another.
+void RefuseOwnGenerators(const Program& program, std::initializer_list<const GeneratorStates*> holders) {
+  for (const at::Generator& generator : program.generators) {
+    std::size_t ours = 1;
+    for (const GeneratorStates* each : holders) ours += each->Contains(generator) ? 1 : 0;
+    for (const Instruction& instruction : program.code) {
+      for (const Argument& argument : instruction.arguments) {
+        ours += argument.constant.isGenerator() && argument.constant.toGenerator() == generator ? 1 : 0;
+      }
+    }
+    if (generator.getIntrusivePtr().use_count() <= ours) throw CaptureRefused("the pass makes a random generator of its own");
+  }
+}
+
 }  // namespace
 
 struct ExecGraph::Impl {
@@ -99,6 +114,7 @@ struct ExecGraph::Impl {
   void Plan(const Calibration& calibration);
   const BoundTable& BoundTo(PlannedArena& arena);
   Tensors Serve(const Tensors& inputs, Fill fill);
+  Tensors ServeOrRun(const Tensors& inputs, Fill fill);
   bool CheckIsDue(const Tensors& inputs);
   Tensors ServeChecked(const Tensors& inputs);
 };
@@ -133,8 +149,19 @@ const BoundTable& ExecGraph::Impl::BoundTo(PlannedArena& arena) {
   return *each;
 }
 
+// A replay that is given up has written nothing (finish_program.cc sees to it), and draws nothing.
 Tensors ExecGraph::Impl::Serve(const Tensors& inputs, Fill fill) {
-  const ModesScope modes(program.modes);
+  std::optional<GeneratorStates> draws;
+  if (program.random && program.guarded) draws = GeneratorStates::Save(program.device, program.generators);
+  try {
+    return ServeOrRun(inputs, fill);
+  } catch (const GuardFailed&) {
+    if (draws) draws->Restore();
+    throw;
+  }
+}
+
+Tensors ExecGraph::Impl::ServeOrRun(const Tensors& inputs, Fill fill) {
   replays.fetch_add(1, std::memory_order_relaxed);
   // Slots would be baked into a CUDA graph that the caller captures.
   if (!GetEnv().enabled || ServingForbidden(program.device)) {
@@ -166,7 +193,7 @@ Tensors ExecGraph::Impl::ServeChecked(const Tensors& inputs) {
   CheckedRun run = RunChecked(
       program, inputs, [&] { return Serve(inputs, Fill::kNan); },
       [&] {
-        const ModesScope modes(program.modes);
+        const ModesScope modes(ModesSwitch::ForCaller(program.modes, 0, c10::InferenceMode::is_enabled()));
         return fn(inputs);
       });
   if (run.fault) {
@@ -189,6 +216,7 @@ Tensors ExecGraph::Replay(const Tensors& inputs) {
   }
   CheckInputs(impl_->program, inputs, impl_->options.argument_names);
   CheckState(impl_->program);
+  CheckSurroundings(impl_->program);
   return impl_->CheckIsDue(inputs) ? impl_->ServeChecked(inputs) : impl_->Serve(inputs, GetEnv().fill);
 }
 
@@ -219,12 +247,13 @@ std::shared_ptr<ExecGraph> Capture(Callable fn, const Tensors& inputs, CaptureOp
   if (CapturingStream(device)) throw CaptureRefused("the stream is being captured into a CUDA graph; capture with livepool before");
   if (device.kind == DeviceId::Kind::kCuda) EnsureFreeTracking();
 
-  const GeneratorStates before = GeneratorStates::Save(device);
+  GeneratorStates before = GeneratorStates::Save(device, {});
   at::autocast::clear_cache();  // a weight that was converted before the pass would be a hidden input
   Recorder recorder(device, inputs, std::move(state));
   Tensors outputs = recorder.Run([&] { return fn(inputs); });
-  const GeneratorStates after = GeneratorStates::Save(device);
+  const GeneratorStates after = GeneratorStates::Save(device, recorder.generators());
   impl->program = recorder.Finish(outputs);
+  before.Add(recorder.generators_before());
   const Bytes alignment = impl->pool->backend().Alignment();
   impl->report.sum_bytes = recorder.trace().SumBytes(alignment);
   impl->report.eager_live_peak_bytes = recorder.trace().LivePeak(alignment, recorder.AllocationsOf(outputs));
@@ -235,13 +264,13 @@ std::shared_ptr<ExecGraph> Capture(Callable fn, const Tensors& inputs, CaptureOp
   Calibration calibration;
   bool same_draws = false;
   {
-    const ModesScope modes(impl->program.modes);
+    const ModesScope modes(impl->program.modes[0]);
     const auto restore = [&] {
       written.Restore();
-      same_draws = GeneratorStates::Save(device).Equal(after);
-      after.Restore(device);
+      same_draws = GeneratorStates::Save(device, impl->program.generators).Equal(after);
+      after.Restore();
     };
-    before.Restore(device);
+    before.Restore();
     try {
       calibration = Calibrate(impl->program, inputs);
     } catch (const GuardFailed& error) {
@@ -253,6 +282,7 @@ std::shared_ptr<ExecGraph> Capture(Callable fn, const Tensors& inputs, CaptureOp
     }
     restore();
   }
+  RefuseOwnGenerators(impl->program, {&before, &after, &recorder.generators_before()});
   if (!same_draws) {
     throw CaptureRefused("the pass changes a random generator otherwise than by the ops that draw from it "
                          "(manual_seed, set_state or fork_rng inside)");

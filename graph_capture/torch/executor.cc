@@ -1,10 +1,10 @@
 #include "executor.h"
 
-#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/List.h>
 #include <ATen/core/stack.h>
 
-#include <cmath>
+#include <algorithm>
+#include <cstring>
 #include <optional>
 #include <sstream>
 
@@ -44,10 +44,16 @@ void Push(torch::jit::Stack& stack, const Argument& argument, Values& values) {
   }
 }
 
-// Equal as bytes: NaN equals NaN.
+// Equal as bytes: NaN equals NaN, and -0.0 is not 0.0.
 bool SameResult(const c10::IValue& a, const c10::IValue& b) {
-  if (a.isDouble() && b.isDouble() && std::isnan(a.toDouble())) return std::isnan(b.toDouble());
-  return a.tagKind() == b.tagKind() && a == b;
+  if (a.tagKind() != b.tagKind()) return false;
+  const auto same = [](const auto& x, const auto& y) { return std::memcmp(&x, &y, sizeof x) == 0; };
+  if (a.isDouble()) return same(a.toDouble(), b.toDouble());
+  if (a.isComplexDouble()) return same(a.toComplexDouble(), b.toComplexDouble());
+  if (!a.isDoubleList()) return a == b;
+  const std::vector<double> x = a.toDoubleVector();
+  const std::vector<double> y = b.toDoubleVector();
+  return std::equal(x.begin(), x.end(), y.begin(), y.end(), same);
 }
 
 [[noreturn]] void FailGuard(const Op& op, const std::string& captured, const std::string& now) {
@@ -63,14 +69,12 @@ std::string ToText(const c10::IValue& value) {
 
 void TakeTensor(const Program& program, OpIndex op, ValueId id, at::Tensor tensor, Values& values) {
   if (id < 0) return;
-  if (program.code[static_cast<std::size_t>(op)].guard) {
-    const Value& expected = program.graph.value(id);
-    if (tensor.sizes() != at::IntArrayRef(expected.sizes)) {
-      std::ostringstream captured, now;
-      captured << "sizes " << at::IntArrayRef(expected.sizes);
-      now << tensor.sizes();
-      FailGuard(program.graph.ops[static_cast<std::size_t>(op)], captured.str(), now.str());
-    }
+  const Value& expected = program.graph.value(id);
+  if (tensor.sizes() != at::IntArrayRef(expected.sizes)) {
+    std::ostringstream captured, now;
+    captured << "sizes " << at::IntArrayRef(expected.sizes);
+    now << tensor.sizes();
+    FailGuard(program.graph.ops[static_cast<std::size_t>(op)], captured.str(), now.str());
   }
   At(values, id) = std::move(tensor);
 }
@@ -101,12 +105,19 @@ void TakeResults(const Program& program, OpIndex op, torch::jit::Stack& stack, V
   }
 }
 
+void BumpVersion(const at::Tensor& tensor) {
+  if (!tensor.is_inference()) tensor.unsafeGetTensorImpl()->bump_version();
+}
+
 }  // namespace
 
 std::vector<at::Tensor> RunProgram(const Program& program, const std::vector<at::Tensor>& inputs, RunObserver& observer) {
-  std::optional<at::AutoDispatchBelowADInplaceOrView> below_autograd;
-  if (program.only_aten) below_autograd.emplace();
-
+  ModesSwitch modes(program.modes, program.only_aten);
+  if (program.only_aten) {
+    // View tracking is skipped, and it is what tells autograd that a saved tensor was changed.
+    for (const std::size_t i : program.written_inputs) BumpVersion(inputs[i]);
+    for (const at::Tensor& tensor : program.written_state) BumpVersion(tensor);
+  }
   Values values(program.graph.values.size());
   for (const auto& [id, tensor] : program.bound) At(values, id) = tensor;
   for (std::size_t i = 0; i < inputs.size(); ++i) At(values, program.inputs[i]) = inputs[i];
@@ -114,6 +125,7 @@ std::vector<at::Tensor> RunProgram(const Program& program, const std::vector<at:
   torch::jit::Stack stack;
   for (std::size_t i = 0; i < program.code.size(); ++i) {
     const auto op = static_cast<OpIndex>(i);
+    modes.To(program.code[i].modes);
     observer.BeforeOp(op, values);
     stack.clear();
     for (const Argument& argument : program.code[i].arguments) Push(stack, argument, values);

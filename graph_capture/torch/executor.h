@@ -20,7 +20,7 @@ class RunObserver {
 
 // Runs `program` on `inputs` (as many as at capture, checked by the caller) and returns its outputs.
 // Throws GuardFailed if a result that steers the program differs from the captured one; what an op throws
-// passes through unchanged. The caller has installed the captured modes.
+// passes through unchanged. Ops run in their captured modes (Note [Modes of an op]).
 std::vector<at::Tensor> RunProgram(const Program& program, const std::vector<at::Tensor>& inputs, RunObserver& observer);
 
 }  // namespace livepool

@@ -59,13 +59,47 @@ void BindConstants(Program& program) {
   std::erase_if(program.bound, [&](const auto& each) { return !kept.contains(each.first); });
 }
 
+// A composite that became one op takes the values with it that its inner ops made.
+void CheckDefined(const Program& program) {
+  std::vector<bool> defined(program.graph.values.size(), false);
+  const auto define = [&](ValueId value) { defined[static_cast<std::size_t>(value)] = true; };
+  for (const ValueId value : program.inputs) define(value);
+  for (const auto& each : program.bound) define(each.first);
+  for (const Op& op : program.graph.ops) {
+    for (const ValueId value : op.inputs) {
+      if (!defined[static_cast<std::size_t>(value)]) throw CaptureRefused(op.name + " uses a tensor that was made inside another op");
+    }
+    for (const ValueId value : op.outputs) define(value);
+  }
+  for (const ValueId value : program.graph.outputs) {
+    if (!defined[static_cast<std::size_t>(value)]) throw CaptureRefused("an output was made inside an op that does not return it");
+  }
+}
+
+void FindWritten(Program& program) {
+  std::vector<bool> written(program.graph.storages.size(), false);
+  const auto storage = [&](ValueId value) { return static_cast<std::size_t>(program.graph.value(value).storage); };
+  for (const Op& op : program.graph.ops) {
+    for (const ValueId value : op.writes) written[storage(value)] = true;
+  }
+  for (std::size_t i = 0; i < program.inputs.size(); ++i) {
+    if (written[storage(program.inputs[i])]) program.written_inputs.push_back(i);
+  }
+  for (const StateTensor& state : program.state) {
+    if (written[storage(state.value)]) program.written_state.push_back(state.tensor);
+  }
+}
+
 }  // namespace
 
 Program FinishProgram(Program recorded) {
   Program program = std::move(recorded);
   RemoveDeadOps(program);
+  CheckDefined(program);
   CheckOrderOfEffects(program);
+  FindWritten(program);
   BindConstants(program);
+  program.guarded = std::any_of(program.code.begin(), program.code.end(), [](const Instruction& each) { return each.guard; });
   program.only_aten = std::all_of(program.graph.ops.begin(), program.graph.ops.end(),
                                   [](const Op& op) { return op.name.starts_with("aten::"); });
   program.drops.resize(program.code.size());

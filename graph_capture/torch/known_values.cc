@@ -31,7 +31,6 @@ ValueId KnownValues::Add(const at::Tensor& tensor, StorageKind kind) {
   if (it == storages_.end()) {
     const auto id = static_cast<StorageId>(graph_.storages.size());
     graph_.storages.push_back({.kind = kind, .size = static_cast<Bytes>(impl->nbytes())});
-    newest_.push_back(-1);
     it = storages_.emplace(impl, StorageEntry{tensor.storage().getWeakStorageImpl(), id}).first;
   }
   const auto value = static_cast<ValueId>(graph_.values.size());
@@ -45,9 +44,15 @@ ValueId KnownValues::AddAnew(const at::Tensor& tensor) {
   return Add(tensor, StorageKind::kIntermediate);
 }
 
+std::optional<ValueId> KnownValues::NewestOn(StorageId storage, at::ScalarType dtype) const {
+  const auto it = newest_.find({storage, dtype});
+  if (it == newest_.end()) return std::nullopt;
+  return it->second;
+}
+
 void KnownValues::Bind(const at::Tensor& tensor, ValueId value) {
   impls_.insert_or_assign(tensor.unsafeGetTensorImpl(), Impl{.weak = decltype(Impl::weak)(tensor.getIntrusivePtr()), .value = value});
-  newest_[static_cast<std::size_t>(graph_.value(value).storage)] = value;
+  if (!tensor.is_conj() && !tensor.is_neg()) newest_[{graph_.value(value).storage, tensor.scalar_type()}] = value;
 }
 
 }  // namespace livepool

@@ -3,8 +3,10 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <map>
 #include <optional>
 #include <unordered_map>
+#include <utility>
 
 #include "livepool/graph/op_graph.h"
 
@@ -28,8 +30,11 @@ class KnownValues {
   ValueId AddAnew(const at::Tensor& tensor);
   // Makes `value` what Find returns for `tensor`.
   void Bind(const at::Tensor& tensor, ValueId value);
-  // The newest value on `storage`.
-  ValueId NewestOn(StorageId storage) const { return newest_[static_cast<std::size_t>(storage)]; }
+  // The newest value on `storage` of this dtype and without lazy conjugation or negation, if there is one: a view
+  // that was made outside the dispatcher can be made from it.
+  std::optional<ValueId> NewestOn(StorageId storage, at::ScalarType dtype) const;
+  // True if the impl of `tensor` is known, whatever it looks like now.
+  bool KnowsImpl(const at::Tensor& tensor) const { return impls_.contains(tensor.unsafeGetTensorImpl()); }
 
  private:
   struct Impl {
@@ -44,7 +49,7 @@ class KnownValues {
   OpGraph& graph_;
   std::unordered_map<const c10::TensorImpl*, Impl> impls_;
   std::unordered_map<const c10::StorageImpl*, StorageEntry> storages_;
-  std::vector<ValueId> newest_;
+  std::map<std::pair<StorageId, at::ScalarType>, ValueId> newest_;
 };
 
 // The value that describes `tensor`, on storage `storage`.

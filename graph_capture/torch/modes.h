@@ -5,8 +5,12 @@
 #include <c10/core/GradMode.h>
 #include <c10/core/InferenceMode.h>
 
+#include <ATen/core/LegacyTypeDispatch.h>
+
 #include <array>
-#include <string>
+#include <cstddef>
+#include <optional>
+#include <vector>
 
 namespace livepool {
 
@@ -14,7 +18,8 @@ struct ThreadModes {
   struct Autocast {
     bool enabled = false;
     at::ScalarType dtype = at::kFloat;
-    friend bool operator==(const Autocast&, const Autocast&) = default;
+    // The dtype of an autocast that is off means nothing.
+    friend bool operator==(const Autocast& a, const Autocast& b) { return a.enabled == b.enabled && (!a.enabled || a.dtype == b.dtype); }
   };
 
   bool grad = false;
@@ -42,6 +47,28 @@ class ModesScope {
   c10::AutoGradMode grad_;
   std::array<ThreadModes::Autocast, 2> autocast_before_;
   bool cache_before_;
+};
+
+// Note [Modes of an op]
+// Autocast is off inside autocast's own kernels, which call the ops that the recorder sees, and a program may
+// switch autocast or inference mode itself. So each op is run in the modes in which it was recorded. Inference
+// mode is the caller's where the pass did not change it: outputs are of the kind that eager would return.
+class ModesSwitch {
+ public:
+  // `modes`: what ops can ask for; [0] is the mode that the pass began in. `below_autograd`: skip autograd's and
+  // view-tracking's kernels.
+  ModesSwitch(const std::vector<ThreadModes>& modes, bool below_autograd);
+  void To(std::size_t index);
+  // `modes`[index], with inference mode as on the calling thread.
+  static ThreadModes ForCaller(const std::vector<ThreadModes>& modes, std::size_t index, bool inference);
+
+ private:
+  const std::vector<ThreadModes>& modes_;
+  const bool below_autograd_;
+  const bool caller_inference_ = c10::InferenceMode::is_enabled();
+  std::optional<std::size_t> current_;
+  std::optional<ModesScope> scope_;
+  std::optional<at::AutoDispatchBelowADInplaceOrView> below_;  // inside scope_, which resets the keys
 };
 
 }  // namespace livepool

@@ -5,7 +5,10 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/core/impl/TorchDispatchModeTLS.h>
 
+#include <algorithm>
+#include <array>
 #include <sstream>
+#include <string_view>
 
 namespace livepool {
 namespace {
@@ -17,6 +20,16 @@ DispatchKey KeyOf(DeviceId device) {
 }
 
 bool IsAten(const c10::OperatorHandle& op) { return op.schema().name().starts_with("aten::"); }
+
+// Composite kernels that read an argument through data_ptr and call other ops with what they found: looked through,
+// these values would be the capture's for ever.
+constexpr std::array<std::string_view, 7> kReadOnHost{
+    "aten::lstm.data", "aten::gru.data", "aten::rnn_tanh.data", "aten::rnn_relu.data", "aten::_pad_packed_sequence",
+    "aten::ctc_loss.Tensor", "aten::tensor_split.tensor_indices_or_sections"};
+
+bool ReadsOnHost(const c10::OperatorHandle& op) {
+  return std::find(kReadOnHost.begin(), kReadOnHost.end(), OpName(op)) != kReadOnHost.end();
+}
 
 struct Kind {
   DispatchKey key;
@@ -39,7 +52,7 @@ std::string OpName(const c10::OperatorHandle& op) {
 }
 
 bool IsLookedThrough(const c10::OperatorHandle& op, DeviceId device) {
-  return IsAten(op) && op.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd) &&
+  return IsAten(op) && !ReadsOnHost(op) && op.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd) &&
          !op.hasKernelForDispatchKey(KeyOf(device));
 }
 
@@ -54,8 +67,32 @@ bool HasEffect(const c10::OperatorHandle& op) {
   return op.schema().returns().empty();  // aten::_assert_async and the like
 }
 
+bool IsIndexing(const c10::OperatorHandle& op) {
+  return op.schema().name() == "aten::index" || op.schema().name() == "aten::_unsafe_index";
+}
+
 bool IsGuard(const c10::OperatorHandle& op) {
-  return !IsAten(op) || op.hasTag(at::Tag::data_dependent_output) || op.hasTag(at::Tag::dynamic_output_shape);
+  if (!IsAten(op) || ReadsOnHost(op) || op.hasTag(at::Tag::data_dependent_output)) return true;
+  if (op.schema().name() == "aten::_pack_padded_sequence") return true;  // sizes depend on lengths, and no tag says so
+  return op.hasTag(at::Tag::dynamic_output_shape) && !IsIndexing(op);
+}
+
+bool MakesUnwritten(const c10::OperatorHandle& op) {
+  const std::string& name = op.schema().name();
+  return name.starts_with("aten::empty") || name.starts_with("aten::new_empty");
+}
+
+std::vector<std::size_t> HiddenWrites(const c10::OperatorHandle& op, c10::ArrayRef<const c10::IValue> arguments) {
+  const std::string& name = op.schema().name();
+  if (name != "aten::native_batch_norm" && name != "aten::cudnn_batch_norm" && name != "aten::miopen_batch_norm") return {};
+  const std::optional<int> training = op.schema().argumentIndexWithName("training");
+  if (!training || !arguments[static_cast<std::size_t>(*training)].toBool()) return {};
+  std::vector<std::size_t> written;
+  for (const char* statistic : {"running_mean", "running_var"}) {
+    const std::optional<int> i = op.schema().argumentIndexWithName(statistic);
+    if (i && arguments[static_cast<std::size_t>(*i)].isTensor()) written.push_back(static_cast<std::size_t>(*i));
+  }
+  return written;
 }
 
 bool ReadsMetadataOnly(const c10::OperatorHandle& op) {

@@ -27,8 +27,15 @@ bool IsPointwise(const c10::OperatorHandle& op, DeviceId device);
 // True if the op must run though nobody reads its outputs: random, asserting, of another namespace.
 bool HasEffect(const c10::OperatorHandle& op);
 bool IsRandom(const c10::OperatorHandle& op);
-// True if results depend on the bytes of the arguments in another way than through the bytes of tensors.
+// True if results depend on the bytes of the arguments in another way than through the bytes of tensors. Of indexing
+// this holds only with masks, which IsIndexing leaves to the caller to find out.
 bool IsGuard(const c10::OperatorHandle& op);
+bool IsIndexing(const c10::OperatorHandle& op);
+// True if the op gives a tensor whose bytes nobody has written: aten::empty and its kin.
+bool MakesUnwritten(const c10::OperatorHandle& op);
+// Positions of arguments that the op writes with these arguments, though its schema does not say so: the running
+// statistics of a batch norm that trains.
+std::vector<std::size_t> HiddenWrites(const c10::OperatorHandle& op, c10::ArrayRef<const c10::IValue> arguments);
 // True if the op looks at the sizes and kind of its tensors only, never at their bytes.
 bool ReadsMetadataOnly(const c10::OperatorHandle& op);
 // Whether argument `i` is written, and whether it may be the storage of a result.

@@ -1,6 +1,7 @@
 // What the executor runs: the op graph, and for each op how to call it.
 #pragma once
 
+#include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/ivalue.h>
@@ -11,6 +12,7 @@
 #include "livepool/graph/op_graph.h"
 #include "livepool/pool/device.h"
 #include "modes.h"
+#include "settings.h"
 
 namespace livepool {
 
@@ -46,9 +48,18 @@ struct Instruction {
   c10::OperatorHandle op;
   std::vector<Argument> arguments;
   std::vector<Result> results;
-  bool guard = false;  // results depend on data: sizes of tensors are compared too
+  bool guard = false;  // results depend on data: the replay may end here
+  std::size_t modes = 0;  // index into Program::modes
   // Not empty: the op reads bytes that no recorded op has written, and this says which.
   std::string reads_unwritten;
+};
+
+// Bits of a tensor that change what its bytes mean.
+struct LazyBits {
+  bool conj = false;
+  bool neg = false;
+  static LazyBits Of(const at::Tensor& tensor) { return {.conj = tensor.is_conj(), .neg = tensor.is_neg()}; }
+  friend bool operator==(const LazyBits&, const LazyBits&) = default;
 };
 
 // A named tensor that the callable owns, and what it was like at capture.
@@ -68,10 +79,16 @@ struct Program {
   std::vector<std::vector<ValueId>> drops;  // values whose last use is op i
   std::vector<ValueId> inputs;              // the value of each argument of the call
   std::vector<c10::Device> input_devices;
+  std::vector<LazyBits> input_bits;
   std::vector<std::pair<ValueId, at::Tensor>> bound;  // state and constants that `values` must hold
   std::vector<StateTensor> state;
-  ThreadModes modes;
+  std::vector<at::Tensor> written_state;    // state whose bytes the pass writes
+  std::vector<std::size_t> written_inputs;  // indices into `inputs`, likewise
+  std::vector<ThreadModes> modes;           // in which the ops were recorded; [0]: in which the pass began
+  GlobalSettings settings;
+  std::vector<at::Generator> generators;    // given to ops by name, apart from the default ones
   bool random = false;  // draws from a generator
+  bool guarded = false;  // has an op that is a guard
   // Autograd's and view-tracking's kernels only forward while grad mode is off; a replay skips them, which
   // saves a dispatch per call. Operators of other namespaces may have kernels there alone.
   bool only_aten = false;

@@ -1,12 +1,12 @@
 #include "recorder.h"
 
+#include <ATen/autocast_mode.h>
 #include <ATen/core/List.h>
 #include <c10/core/StorageImpl.h>
 
 #include <algorithm>
 #include <exception>
 
-#include "device_context.h"
 #include "finish_program.h"
 #include "livepool/base/error.h"
 #include "livepool/pool/thread_state.h"
@@ -37,7 +37,8 @@ Recorder* Recorder::Current() { return current; }
 Recorder::Recorder(DeviceId device, const std::vector<at::Tensor>& inputs, std::vector<StateTensor> state)
     : device_(device), stream_(CurrentStream(device)), known_(program_.graph), writer_(device, stream_) {
   program_.device = device;
-  program_.modes = ThreadModes::Current();
+  program_.modes = {ThreadModes::Current()};
+  program_.settings = GlobalSettings::Current();
   // State first: an argument that is also a parameter is the parameter.
   for (StateTensor& each : state) {
     const std::optional<ValueId> known = known_.Find(each.tensor);
@@ -45,12 +46,15 @@ Recorder::Recorder(DeviceId device, const std::vector<at::Tensor>& inputs, std::
     each.data = each.tensor.storage().data();
     each.device = each.tensor.device();
     program_.bound.emplace_back(each.value, each.tensor);
+    callers_.insert(each.tensor.unsafeGetTensorImpl());
   }
   program_.state = std::move(state);
   for (const at::Tensor& input : inputs) {
     const std::optional<ValueId> known = known_.Find(input);
     program_.inputs.push_back(known ? *known : known_.Add(input, StorageKind::kInput));
     program_.input_devices.push_back(input.device());
+    program_.input_bits.push_back(LazyBits::Of(input));
+    callers_.insert(input.unsafeGetTensorImpl());
   }
 }
 
@@ -65,11 +69,14 @@ std::vector<at::Tensor> Recorder::Run(const std::function<std::vector<at::Tensor
   current = this;
   struct Guard {
     at::CallbackHandle handle;
+    bool autocast_cache;
     ~Guard() {
       current = nullptr;
+      at::autocast::set_autocast_cache_enabled(autocast_cache);
       at::removeCallback(handle);
     }
-  } const guard{handle};
+  } const guard{handle, at::autocast::is_autocast_cache_enabled()};
+  at::autocast::set_autocast_cache_enabled(false);  // as in a replay: a cached weight would outlive the pass
   const RecordingScope recording(writer_);
   return fn();
 }
@@ -109,12 +116,15 @@ void Recorder::Begin(const at::RecordFunction& fn) {
   if (!op) return Refuse("no schema for operator " + name->name);
 
   if (const auto reason = RefusedThreadState()) Refuse(*reason + " (at " + OpName(*op) + ")");
-  if (!(ThreadModes::Current() == program_.modes)) Refuse("grad, inference or autocast mode changes inside the pass, before " + OpName(*op));
+  if (const auto setting = GlobalSettings::Current().Differs(program_.settings)) {
+    Refuse("the pass changes " + *setting + ", before " + OpName(*op));
+  }
   if (CurrentStream(device_) != stream_) Refuse("the pass changes the stream, before " + OpName(*op));
 
-  Frame frame{.op = *op, .composite = IsLookedThrough(*op, device_), .code_mark = program_.code.size(),
-              .instruction = {.op = *op}};
+  Frame frame{.op = *op, .composite = IsLookedThrough(*op, device_), .instruction = {.op = *op}};
+  frame.instruction.modes = NoteModes();
   if (!IsLiftFresh(*op)) TakeArguments(frame, fn.inputs());
+  frame.code_mark = program_.code.size();
   frames_.push_back(std::move(frame));
   if (!frames_.back().composite) writer_.BeginOp();
 }
@@ -135,11 +145,13 @@ void Recorder::End(const at::RecordFunction& fn) {
 
   // A composite whose result no recorded op has made is one op after all.
   if (frame.composite && !frame.hides_tensors) {
+    const auto look = [&](const at::Tensor& result) {
+      if (result.defined() && result.has_storage() && !known_.FindStorage(result)) frame.hides_tensors = true;
+    };
     for (const c10::IValue& result : fn.outputs()) {
-      if (result.isTensor() && result.toTensor().defined() && result.toTensor().has_storage() &&
-          !known_.FindStorage(result.toTensor())) {
-        frame.hides_tensors = true;
-      }
+      if (result.isTensor()) look(result.toTensor());
+      if (!result.isTensorList()) continue;
+      for (const at::Tensor& each : result.toTensorVector()) look(each);
     }
     if (!frame.hides_tensors) return;
   }
@@ -150,6 +162,21 @@ void Recorder::End(const at::RecordFunction& fn) {
   if (IsLiftFresh(frame.op)) return FreezeHostWritten(fn.outputs().at(0).toTensor());
   TakeResults(frame, fn.outputs());
   Emit(std::move(frame));
+}
+
+std::size_t Recorder::NoteModes() {
+  const ThreadModes modes = ThreadModes::Current();
+  const auto it = std::find(program_.modes.begin(), program_.modes.end(), modes);
+  if (it != program_.modes.end()) return static_cast<std::size_t>(it - program_.modes.begin());
+  program_.modes.push_back(modes);
+  return program_.modes.size() - 1;
+}
+
+void Recorder::NoteGenerator(const at::Generator& generator) {
+  if (IsDefaultGenerator(generator) || generators_.Contains(generator)) return;
+  const Unobserved unobserved;
+  generators_.Add(generator);
+  program_.generators.push_back(generator);
 }
 
 void Recorder::TakeArguments(Frame& frame, c10::ArrayRef<const c10::IValue> arguments) {
@@ -185,8 +212,13 @@ void Recorder::TakeArguments(Frame& frame, c10::ArrayRef<const c10::IValue> argu
       Refuse("argument " + std::to_string(i) + " of " + OpName(frame.op) + " is a " + argument.tagKind() +
              ", which livepool cannot follow");
     } else {
+      if (argument.isGenerator() && argument.toGenerator().defined()) NoteGenerator(argument.toGenerator());
       taken.constant = argument;
     }
+  }
+  for (const std::size_t i : HiddenWrites(frame.op, arguments)) {
+    const std::vector<ValueId>& values = frame.instruction.arguments[i].values;
+    if (!values.empty()) frame.writes.push_back(values[0]);
   }
 }
 
@@ -265,10 +297,15 @@ ValueId Recorder::Define(Frame& frame, const at::Tensor& tensor) {
   const bool new_storage = !known_.FindStorage(tensor);
   // The same impl with the same geometry is the same value (in-place ops, out= variants).
   const std::optional<ValueId> known = known_.Find(tensor);
-  const ValueId value = known ? *known : known_.Add(tensor, StorageKind::kIntermediate);
-  if (new_storage && frame.op.schema().name().starts_with("aten::empty")) {
-    unwritten_.insert(program_.graph.value(value).storage);
+  if (!known && callers_.contains(tensor.unsafeGetTensorImpl())) {
+    Refuse(OpName(frame.op) + " changes the shape or the storage of an argument or a state tensor");
   }
+  const ValueId value = known ? *known : known_.Add(tensor, StorageKind::kIntermediate);
+  Storage& storage = program_.graph.storages[static_cast<std::size_t>(program_.graph.value(value).storage)];
+  const auto size = static_cast<Bytes>(tensor.storage().nbytes());
+  frame.grows = frame.grows || size > storage.size;
+  storage.size = std::max(storage.size, size);
+  if (new_storage && MakesUnwritten(frame.op)) unwritten_.insert(program_.graph.value(value).storage);
   return value;
 }
 
@@ -280,10 +317,20 @@ void Recorder::Emit(Frame&& frame) {
       if (value != Argument::kNone) op.outputs.push_back(value);
     }
   }
-  for (const ValueId value : op.writes) unwritten_.erase(program_.graph.value(value).storage);
+  // resize_ writes nothing: what it adds holds what was there before.
+  const bool resize = frame.grows && frame.op.schema().name().starts_with("aten::resize");
+  for (const ValueId value : op.writes) {
+    const StorageId storage = program_.graph.value(value).storage;
+    if (resize) unwritten_.insert(storage);
+    else unwritten_.erase(storage);
+  }
   op.pointwise = IsPointwise(frame.op, device_);
-  op.effect = HasEffect(frame.op);
-  frame.instruction.guard = IsGuard(frame.op);
+  const bool by_mask = IsIndexing(frame.op) && std::any_of(op.inputs.begin(), op.inputs.end(), [&](ValueId id) {
+    const auto dtype = static_cast<at::ScalarType>(program_.graph.value(id).dtype);
+    return id != op.inputs[0] && (dtype == at::kBool || dtype == at::kByte);
+  });
+  op.effect = HasEffect(frame.op) || by_mask;
+  frame.instruction.guard = IsGuard(frame.op) || by_mask;
   program_.random = program_.random || IsRandom(frame.op);
   program_.graph.ops.push_back(std::move(op));
   program_.code.push_back(std::move(frame.instruction));
@@ -296,6 +343,10 @@ ValueId Recorder::AddConstant(const at::Tensor& tensor) {
 }
 
 void Recorder::FreezeHostWritten(const at::Tensor& tensor) {
+  // Memory that was not allocated for this tensor is shared with the host, which may write to it at any time.
+  if (tensor.storage().allocator() == nullptr && tensor.storage().nbytes() > 0) {
+    return Refuse("the pass makes a tensor " + DescribeForPeople(tensor) + " on memory of the host (from_numpy, frombuffer, …)");
+  }
   at::Tensor bytes;
   {
     const Unobserved unobserved;
@@ -312,14 +363,14 @@ void Recorder::FreezeHostWritten(const at::Tensor& tensor) {
 }
 
 void Recorder::EmitAliasOf(StorageId storage, const at::Tensor& tensor) {
-  const ValueId base = known_.NewestOn(storage);
-  if (program_.graph.value(base).dtype != static_cast<std::int32_t>(tensor.scalar_type()) || tensor.is_conj() || tensor.is_neg()) {
+  const std::optional<ValueId> base = known_.NewestOn(storage, tensor.scalar_type());
+  if (!base || tensor.is_conj() || tensor.is_neg()) {
     return Refuse("a tensor " + DescribeForPeople(tensor) + " was made from another one outside the dispatcher");
   }
   static const c10::OperatorHandle as_strided = c10::Dispatcher::singleton().findSchemaOrThrow("aten::as_strided", "");
   Frame frame{.op = as_strided, .instruction = {.op = as_strided}};
-  frame.inputs = {base};
-  frame.instruction.arguments = {{.kind = Argument::Kind::kValue, .values = {base}},
+  frame.inputs = {*base};
+  frame.instruction.arguments = {{.kind = Argument::Kind::kValue, .values = {*base}},
                                  {.constant = tensor.sizes()},
                                  {.constant = tensor.strides()},
                                  {.constant = tensor.storage_offset()}};

@@ -10,6 +10,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "device_context.h"
 #include "known_values.h"
 #include "livepool/graph/trace.h"
 #include "program.h"
@@ -40,6 +41,10 @@ class Recorder {
   // The allocations of the pass that `outputs` live in.
   std::vector<AllocationIndex> AllocationsOf(const std::vector<at::Tensor>& outputs) const;
 
+  // The generators that ops were given by name, and their states before the first op that drew from each.
+  const GeneratorStates& generators_before() const { return generators_; }
+  const std::vector<at::Generator>& generators() const { return program_.generators; }
+
   // Refuses the capture for `reason`; the first reason counts. May be called from inside fn.
   void Refuse(const std::string& reason);
   // The recorder that runs on the calling thread, or null.
@@ -51,6 +56,7 @@ class Recorder {
     c10::OperatorHandle op;
     bool composite = false;
     bool hides_tensors = false;           // a composite that must become one op
+    bool grows = false;                   // a storage that it returns has become larger
     std::size_t code_mark = 0;            // code.size() at its begin
     Instruction instruction;
     std::vector<ValueId> inputs;
@@ -68,6 +74,9 @@ class Recorder {
   void NoteReadOf(Frame& frame, ValueId value, std::size_t argument);
   void TakeResults(Frame& frame, const std::vector<c10::IValue>& results);
   ValueId Define(Frame& frame, const at::Tensor& tensor);
+  // Index of the calling thread's modes in program_.modes.
+  std::size_t NoteModes();
+  void NoteGenerator(const at::Generator& generator);
   void Emit(Frame&& frame);
   void EmitAliasOf(StorageId storage, const at::Tensor& tensor);
   void FreezeHostWritten(const at::Tensor& tensor);
@@ -81,7 +90,9 @@ class Recorder {
   TraceWriter writer_;
   std::vector<Frame> frames_;   // looked-through composites, and at the end at most one op
   int inside_op_ = 0;           // calls nested in the op on top of frames_
-  std::unordered_set<StorageId> unwritten_;  // made by aten::empty*, and no recorded op wrote them yet
+  std::unordered_set<StorageId> unwritten_;  // made by aten::empty* or grown, and no recorded op wrote them yet
+  std::unordered_set<const c10::TensorImpl*> callers_;  // of the arguments and the state
+  GeneratorStates generators_;  // those that ops were given, as they were before the first of them
   std::string refusal_;
   bool saw_event_ = false;
 };

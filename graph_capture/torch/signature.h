@@ -17,4 +17,7 @@ void CheckInputs(const Program& program, const std::vector<at::Tensor>& inputs, 
 // pointer, dtype, sizes, strides or device. A version counter would not see `.data = …`, `.to()` or `.half()`.
 void CheckState(const Program& program);
 
+// Throws ReplayMismatch, naming it, if autocast or a setting of PyTorch that chooses kernels is another one.
+void CheckSurroundings(const Program& program);
+
 }  // namespace livepool

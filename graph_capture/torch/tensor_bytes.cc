@@ -59,17 +59,10 @@ std::uint64_t HashBytes(const std::vector<at::Tensor>& tensors) {
 }
 
 SavedTensors SavedTensors::OfWritten(const Program& program, const std::vector<at::Tensor>& inputs) {
-  std::vector<bool> written(program.graph.storages.size(), false);
-  for (const Op& op : program.graph.ops) {
-    for (const ValueId value : op.writes) written[static_cast<std::size_t>(program.graph.value(value).storage)] = true;
-  }
   SavedTensors saved;
-  const auto save = [&](ValueId value, const at::Tensor& tensor) {
-    if (!written[static_cast<std::size_t>(program.graph.value(value).storage)]) return;
-    saved.saved_.emplace_back(tensor, tensor.detach().clone());
-  };
-  for (std::size_t i = 0; i < inputs.size(); ++i) save(program.inputs[i], inputs[i]);
-  for (const StateTensor& state : program.state) save(state.value, state.tensor);
+  const auto save = [&](const at::Tensor& tensor) { saved.saved_.emplace_back(tensor, tensor.detach().clone()); };
+  for (const std::size_t i : program.written_inputs) save(inputs[i]);
+  for (const at::Tensor& tensor : program.written_state) save(tensor);
   return saved;
 }
 

@@ -1,0 +1,192 @@
+// Threads that run passes on shared tables while others free their slots: for the thread sanitizer above all.
+// Addresses are handed over through mailboxes that order the handover in one direction only, so that nothing
+// but the pool's own ordering stands between a free and the slot's next owner.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "allocator/pool/test_tables.h"
+#include "livepool/pool/pass.h"
+
+namespace livepool {
+namespace {
+
+using testing::FakePool;
+
+// Takes one address, with the byte that its slot is filled with.
+class Mailbox {
+ public:
+  // The sender only; false if the last one has not been fetched.
+  bool TrySend(const std::byte* address, unsigned char pattern) {
+    if (content_.load(std::memory_order_relaxed) != 0) return false;
+    const auto number = reinterpret_cast<std::uintptr_t>(address);
+    content_.store(number << 16 | static_cast<std::uintptr_t>(pattern) << 8 | 1, std::memory_order_release);
+    return true;
+  }
+  // The receiver only; null if there is nothing. Does not release: what the receiver did is not ordered before
+  // what the sender does next.
+  std::byte* TryReceive(unsigned char* pattern) {
+    const std::uintptr_t content = content_.exchange(0, std::memory_order_acquire);
+    *pattern = static_cast<unsigned char>(content >> 8);
+    return reinterpret_cast<std::byte*>(content >> 16);
+  }
+
+ private:
+  std::atomic<std::uintptr_t> content_{0};
+};
+
+constexpr std::size_t kWorkers = 3;
+constexpr std::size_t kReceivers = 2;
+constexpr std::size_t kSlots = 24;
+
+// Slot i has (1 + i % 3) * 64 bytes; every other one shares bytes with its neighbour.
+SlotTable MakeTable(Bytes shift) {
+  std::vector<SlotRange> ranges;
+  for (std::size_t i = 0; i < kSlots; ++i) {
+    ranges.push_back({.offset = shift + static_cast<Bytes>(i) * 128, .size = static_cast<Bytes>(1 + i % 3) * 64});
+  }
+  return testing::OneOpEach(ranges);
+}
+
+// What an exec graph is for the pool: a table, bound once to each arena that it meets.
+class Graph {
+ public:
+  explicit Graph(SlotTable table) : table_(std::move(table)) {}
+  ~Graph() {
+    for (const auto& [arena, bound] : bound_) arena->Unbind(bound);
+  }
+  const SlotTable& table() const { return table_; }
+  const BoundTable& BoundTo(PlannedArena& arena) {
+    const std::lock_guard lock(mutex_);
+    BoundTable*& bound = bound_[&arena];
+    if (bound == nullptr) bound = arena.Bind(table_);
+    return *bound;
+  }
+
+ private:
+  const SlotTable table_;
+  std::mutex mutex_;
+  std::map<PlannedArena*, BoundTable*> bound_;
+};
+
+class PoolThreadsTest : public ::testing::Test {
+ protected:
+  void FreeChecked(std::byte* address, unsigned char pattern) {
+    PlannedArena* const arena = fake_.pool->Find(address);
+    // The smallest slot: no free range is larger than what was written.
+    if (arena == nullptr || !testing::AllBytesAre(address, 64, std::byte{pattern})) {
+      ++wrong_;
+      return;
+    }
+    arena->Free(address);
+  }
+
+  void RunPass(Graph& graph, std::size_t worker, std::mt19937_64& random) {
+    struct Tensor {
+      std::byte* address;
+      unsigned char pattern;
+    };
+    std::vector<Tensor> own;
+    PlannedArena& arena = fake_.pool->Borrow(graph.table().height);
+    {
+      Pass pass(*fake_.pool, arena, graph.BoundTo(arena), nullptr, random() % 8 == 0 ? Fill::kNan : Fill::kNone);
+      for (std::size_t i = 0; i < 3 * kSlots; ++i) {
+        const std::size_t op = random() % kSlots;
+        const Bytes size = graph.table().allocations[op].size;
+        pass.BeginOp(static_cast<OpIndex>(op), nullptr);
+        std::byte* const address = pass.Serve(size, nullptr);
+        pass.EndOp();
+        if (address != nullptr) {
+          const auto pattern = static_cast<unsigned char>(random());
+          std::memset(address, pattern, static_cast<std::size_t>(size));
+          if (!mailboxes_[worker][random() % kReceivers].TrySend(address, pattern)) own.push_back({address, pattern});
+        }
+        if (own.size() > 6 || (address == nullptr && !own.empty())) {
+          FreeChecked(own.back().address, own.back().pattern);
+          own.pop_back();
+        }
+      }
+      if (!arena.CheckInvariants()) ++wrong_;
+      hits_ += pass.hits();
+      const bool late = random() % 2 == 0;
+      while (!late && !own.empty()) {
+        FreeChecked(own.back().address, own.back().pattern);
+        own.pop_back();
+      }
+    }
+    fake_.pool->Return(arena);
+    for (const Tensor& tensor : own) FreeChecked(tensor.address, tensor.pattern);  // nobody, or another, holds it now
+  }
+
+  void Work(std::size_t worker, int passes) {
+    std::mt19937_64 random(worker);
+    std::unique_ptr<Graph> own;
+    for (int i = 0; i < passes; ++i) {
+      if (i % 16 == 0) own = std::make_unique<Graph>(MakeTable(static_cast<Bytes>(random() % 8) * 64));
+      RunPass(i % 2 == 0 ? *own : shared_, worker, random);
+    }
+  }
+
+  void Receive(std::size_t receiver) {
+    // Once more after the last worker has gone.
+    for (bool last = false, done = false; !done; done = last) {
+      last = working_.load(std::memory_order_acquire) == 0;
+      for (std::size_t worker = 0; worker < kWorkers; ++worker) {
+        unsigned char pattern = 0;
+        if (std::byte* const address = mailboxes_[worker][receiver].TryReceive(&pattern)) FreeChecked(address, pattern);
+      }
+      std::this_thread::yield();
+    }
+  }
+
+  FakePool fake_;
+  Graph shared_{MakeTable(0)};
+  std::array<std::array<Mailbox, kReceivers>, kWorkers> mailboxes_;
+  std::atomic<std::size_t> working_{kWorkers};
+  std::atomic<std::int64_t> hits_{0}, wrong_{0};
+};
+
+TEST_F(PoolThreadsTest, SlotsAreFreedByOthersWhilePassesRun) {
+  constexpr int kPasses = 2000;
+  std::vector<std::thread> threads;
+  for (std::size_t worker = 0; worker < kWorkers; ++worker) {
+    threads.emplace_back([this, worker] {
+      Work(worker, kPasses);
+      working_.fetch_sub(1, std::memory_order_release);
+    });
+  }
+  for (std::size_t receiver = 0; receiver < kReceivers; ++receiver) {
+    threads.emplace_back([this, receiver] { Receive(receiver); });
+  }
+  threads.emplace_back([this] {
+    while (working_.load(std::memory_order_acquire) > 0) {
+      fake_.pool->Trim();
+      (void)fake_.pool->Stats();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong_, 0);
+  EXPECT_GT(hits_, kPasses * 10);
+  EXPECT_EQ(fake_.pool->Stats().passes, kWorkers * kPasses);
+  fake_.pool->Trim();
+  EXPECT_EQ(fake_.pool->Stats().live_bytes, 0);
+  EXPECT_EQ(fake_.backend->mapped(), 0);
+  EXPECT_THAT(fake_.backend->misuse(), ::testing::IsEmpty());
+}
+
+}  // namespace
+}  // namespace livepool
