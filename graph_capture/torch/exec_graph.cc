@@ -79,10 +79,10 @@ class Lease {
 void RefuseOwnGenerators(const Program& program, std::initializer_list<const GeneratorStates*> holders) {
   for (const at::Generator& generator : program.generators) {
     std::size_t ours = 1;
-    for (const GeneratorStates* each : holders) ours += each->Contains(generator) ? 1 : 0;
+    for (const GeneratorStates* each : holders) ours += each->Contains(generator) ? 1U : 0U;
     for (const Instruction& instruction : program.code) {
       for (const Argument& argument : instruction.arguments) {
-        ours += argument.constant.isGenerator() && argument.constant.toGenerator() == generator ? 1 : 0;
+        if (argument.constant.isGenerator() && argument.constant.toGenerator() == generator) ++ours;
       }
     }
     if (generator.getIntrusivePtr().use_count() <= ours) throw CaptureRefused("the pass makes a random generator of its own");

@@ -95,8 +95,8 @@ void FindWritten(Program& program) {
 Program FinishProgram(Program recorded) {
   Program program = std::move(recorded);
   RemoveDeadOps(program);
-  CheckDefined(program);
   CheckOrderOfEffects(program);
+  CheckDefined(program);
   FindWritten(program);
   BindConstants(program);
   program.guarded = std::any_of(program.code.begin(), program.code.end(), [](const Instruction& each) { return each.guard; });

@@ -264,7 +264,7 @@ void Recorder::NoteReadOf(Frame& frame, ValueId value, std::size_t argument) {
   if (IsViewOf(frame.op, argument) || ReadsMetadataOnly(frame.op)) return;
   if (program_.graph.storage(storage).size == 0) return;
   frame.instruction.reads_unwritten = OpName(frame.op) + " reads a tensor " +
-      "that aten::empty made and that no recorded op has written (filled by numpy, data_ptr or a foreign kernel?)";
+      "whose bytes no recorded op has written (from_numpy; or empty and filled by numpy, data_ptr or a foreign kernel?)";
 }
 
 void Recorder::TakeResults(Frame& frame, const std::vector<c10::IValue>& results) {
@@ -343,9 +343,11 @@ ValueId Recorder::AddConstant(const at::Tensor& tensor) {
 }
 
 void Recorder::FreezeHostWritten(const at::Tensor& tensor) {
-  // Memory that was not allocated for this tensor is shared with the host, which may write to it at any time.
+  // Memory that was not allocated for this tensor is shared with the host (from_numpy), which may write to it at any
+  // time. No op makes it, so it may only be read by what torch.tensor(array) does: a copy that is frozen in turn.
   if (tensor.storage().allocator() == nullptr && tensor.storage().nbytes() > 0) {
-    return Refuse("the pass makes a tensor " + DescribeForPeople(tensor) + " on memory of the host (from_numpy, frombuffer, …)");
+    unwritten_.insert(program_.graph.value(known_.Add(tensor, StorageKind::kIntermediate)).storage);
+    return;
   }
   at::Tensor bytes;
   {

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from livepool import _livepool, host_reads
-from livepool._livepool import CaptureRefused
+from livepool._livepool import CaptureRefused, CheckFailed
 from livepool.state import State
 from livepool.structure import Structure, is_constant
 
@@ -54,21 +54,29 @@ def _capture(fn: Callable[..., Any], args: tuple, kwargs: dict, in_place: bool) 
     if not callable(fn):
         raise TypeError(f"capture() needs a callable, not a {type(fn).__name__}")
     arguments, tensors = Structure.of((args, kwargs), "")
+    arguments.names = [_readable(name) for name in arguments.names]
     state = State.of(fn, [leaf for leaf in arguments.others if not is_constant(leaf) and not Structure.is_tensor(leaf)])
     results: list[Structure] = []
 
     def flat(flat_inputs: list[torch.Tensor]) -> list[torch.Tensor]:
-        call_args, call_kwargs = arguments.rebuild(flat_inputs)
+        # The recorded call gets the caller's own containers, as it may keep them.
+        call_args, call_kwargs = arguments.rebuild(flat_inputs) if results else (args, kwargs)
         structure, flat_outputs = Structure.of(fn(*call_args, **call_kwargs), "result")
         if not results:
             results.append(structure)
+            if not arguments.is_structure_of((args, kwargs), tensors):
+                raise CaptureRefused("the pass changes a container among its arguments; a replay would not")
+            state.check_pass()
+        elif not structure.equals(results[0]):
+            raise CheckFailed(f"the callable returns {structure.others} in {structure.spec} now, and returned {results[0].others} in "
+                              f"{results[0].spec} at the capture; capture it for this case too")
         return flat_outputs
 
-    names = [_readable(name) for name, other in zip(arguments.names, arguments.others) if Structure.is_tensor(other)]
+    names = [name for name, other in zip(arguments.names, arguments.others) if Structure.is_tensor(other)]
     with host_reads.refused():
         graph = _livepool.capture(flat, tensors, state.tensors, names, in_place)
     for name, other in zip(results[0].names, results[0].others):
-        if not is_constant(other) and not results[0].is_tensor(other):
+        if not is_constant(other) and not results[0].is_tensor(other) and not any(other is each for each in arguments.others):
             raise CaptureRefused(f"{name} is a {type(other).__name__}, which a replay cannot make anew; return tensors, numbers and "
                                  "containers of them")
     return Captured(graph, arguments, results[0], state)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 import types
+from collections.abc import Iterable
 from typing import Any
 
 import torch
 
-from livepool._livepool import CaptureRefused, StateWatch
+from livepool._livepool import CaptureRefused, ReplayMismatch, StateWatch
 from livepool.structure import check_plain_tensor
 
 _LEAF_TYPES = (type(None), bool, int, float, complex, str, bytes, type, torch.dtype, torch.device, types.ModuleType,
@@ -24,6 +25,9 @@ class State:
     def __init__(self) -> None:
         self.tensors: list[tuple[str, torch.Tensor]] = []
         self._watch = StateWatch()
+        self._lists: list[tuple[str, list, int]] = []  # lists of state: name, list, length
+        self._values: list[tuple[str, Any, Any, Any]] = []  # everything found: name, container, key, value
+        self._sizes: list[tuple[str, Any, int]] = []  # of the containers found
         self._seen: dict[int, Any] = {}  # id -> object, which keeps the id from being reused
 
     @staticmethod
@@ -36,9 +40,25 @@ class State:
         return state
 
     def check(self) -> None:
-        """Raises ReplayMismatch, naming it, if a tensor or a submodule was replaced, or a module was changed to
-        training mode or got hooks."""
+        """Raises ReplayMismatch, naming it, if a tensor or a submodule was replaced or added, or a module was
+        changed to training mode or got hooks."""
         self._watch.check()
+        for name, entries, length in self._lists:
+            if len(entries) != length:
+                raise ReplayMismatch(f"state '{name}' has {len(entries)} entries, and had {length} at the capture; capture again")
+
+    def check_pass(self) -> None:
+        """After the recorded pass: raises CaptureRefused if the pass has changed what it owns in another way than
+        through the bytes of tensors, as a replay would not do so."""
+        advice = "; a replay would not. If the first run only sets it up, run the callable once before the capture"
+        for name, container, key, value in self._values:
+            now = _look(container, key)
+            if now is not value and not (isinstance(value, _LEAF_TYPES) and type(now) is type(value) and now == value):
+                raise CaptureRefused(f"the pass replaces '{name}'{advice}")
+        for name, container, size in self._sizes:
+            if len(container) != size:
+                raise CaptureRefused(f"the pass adds to or removes from '{name}'{advice}")
+        self._values, self._sizes = [], []
 
     def _visit(self, thing: Any, name: str, depth: int) -> None:
         if isinstance(thing, _LEAF_TYPES) or depth > _MAX_DEPTH:
@@ -55,9 +75,13 @@ class State:
         if isinstance(thing, torch.nn.Module):
             self._visit_module(thing, name)
         elif isinstance(thing, dict):
-            self._visit_items(thing, [(key, f"{name}[{key!r}]") for key in thing], depth)
+            if _holds_state(thing.values()):
+                self._watch.add_size(thing, f"state '{name}'")
+            self._visit_items(thing, name, [(key, f"{name}[{key!r}]") for key in thing], depth)
         elif isinstance(thing, (list, tuple)):
-            self._visit_items(thing, [(i, f"{name}[{i}]") for i in range(len(thing))], depth)
+            if isinstance(thing, list) and _holds_state(thing):
+                self._lists.append((name, thing, len(thing)))
+            self._visit_items(thing, name, [(i, f"{name}[{i}]") for i in range(len(thing))], depth)
         elif isinstance(thing, functools.partial):
             self._visit(thing.func, name, depth + 1)
             self._visit(thing.args, f"{name}.args", depth + 1)
@@ -68,12 +92,14 @@ class State:
         elif isinstance(thing, types.FunctionType):
             self._visit_function(thing, name, depth)
         elif hasattr(thing, "__dict__"):
-            self._visit_items(vars(thing), [(key, f"{name}.{key}" if name else key) for key in vars(thing)], depth)
+            self._visit_items(vars(thing), name, [(key, f"{name}.{key}" if name else key) for key in vars(thing)], depth)
 
-    def _visit_items(self, container: Any, items: list[tuple[Any, str]], depth: int) -> None:
+    def _visit_items(self, container: Any, called: str, items: list[tuple[Any, str]], depth: int, watch_all: bool = False) -> None:
+        self._sizes.append((called, container, len(container)))
         for key, name in items:
             value = container[key]
-            if isinstance(value, (torch.Tensor, torch.nn.Module)):
+            self._values.append((name, container, key, value))
+            if watch_all or isinstance(value, (torch.Tensor, torch.nn.Module)):
                 self._watch.add_place(container, key, value, f"state '{name}'")
             self._visit(value, name, depth + 1)
 
@@ -83,6 +109,7 @@ class State:
                 value = cell.cell_contents
             except ValueError:  # empty: the variable has no value yet
                 continue
+            self._values.append((variable, cell, None, value))
             if isinstance(value, (torch.Tensor, torch.nn.Module)):
                 self._watch.add_place(cell, None, value, f"closure variable '{variable}'")
             self._visit(value, variable, depth + 1)
@@ -103,11 +130,26 @@ class State:
         self._watch.add_place(module.__dict__, "training", False, f"the training flag {called}")
         for entries in ("_forward_hooks", "_forward_pre_hooks", "_modules"):
             self._watch.add_size(module.__dict__[entries], f"{entries} {called}")
+        self._watch.add_size(module.__dict__, f"attributes {called}")  # a new `forward`, for one
         prefix = name + "." if name else ""
-        for attributes in (module._parameters, module._buffers, module._modules):
-            self._visit_items(attributes, [(key, prefix + key) for key in attributes], 0)
+        for entries in ("_parameters", "_buffers", "_modules"):
+            attributes = module.__dict__[entries]
+            # None is watched too: a bias may come later.
+            self._visit_items(attributes, prefix + entries, [(key, prefix + key) for key in attributes], 0, watch_all=True)
         skipped = ("_parameters", "_buffers", "_modules")
-        self._visit_items(module.__dict__, [(key, prefix + key) for key in module.__dict__ if key not in skipped], 0)
+        self._visit_items(module.__dict__, name or type(module).__name__,
+                          [(key, prefix + key) for key in module.__dict__ if key not in skipped], 0)
+
+
+def _holds_state(values: Iterable[Any]) -> bool:
+    return any(isinstance(value, (torch.Tensor, torch.nn.Module)) for value in values)
+
+
+def _look(container: Any, key: Any) -> Any:
+    try:
+        return container.cell_contents if isinstance(container, types.CellType) else container[key]
+    except (KeyError, IndexError, ValueError):
+        return None
 
 
 def _refuse_fusers(name: str) -> None:

@@ -62,6 +62,17 @@ class Structure:
                 raise ReplayMismatch(f"{name} is {_describe(leaf)}, captured with {_describe(captured)}; capture it for this case too")
         return tensors
 
+    def is_structure_of(self, tree: Any, tensors: list[torch.Tensor]) -> bool:
+        """True if `tree` still has this structure and holds `tensors` themselves."""
+        leaves, spec = pytree.tree_flatten(tree)
+        rest = iter(tensors)
+        return spec == self.spec and all(leaf is (next(rest) if captured is _TENSOR else captured)
+                                         for captured, leaf in zip(self.others, leaves))
+
+    def equals(self, other: "Structure") -> bool:
+        """True if everything but the tensors is the same."""
+        return self.spec == other.spec and all(_same(a, b) for a, b in zip(self.others, other.others))
+
     @staticmethod
     def is_tensor(other: Any) -> bool:
         """True for an entry of `others` that stands for a tensor."""

@@ -160,7 +160,7 @@ class PoolThreadsTest : public ::testing::Test {
 };
 
 TEST_F(PoolThreadsTest, SlotsAreFreedByOthersWhilePassesRun) {
-  constexpr int kPasses = 2000;
+  constexpr int kPasses = 10'000;
   std::vector<std::thread> threads;
   for (std::size_t worker = 0; worker < kWorkers; ++worker) {
     threads.emplace_back([this, worker] {

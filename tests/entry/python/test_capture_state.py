@@ -109,7 +109,7 @@ class TestReplacementIsRefused:
 
     def test_submodule_added(self, livepool, layer):
         model = nn.Sequential(layer, nn.ReLU()).eval()
-        self.replaced(livepool, model, lambda: model.append(nn.GELU()), "submodules")
+        self.replaced(livepool, model, lambda: model.append(nn.GELU()), "_modules")
 
     def test_closure_variable(self, livepool):
         scale = torch.ones(4)
@@ -151,7 +151,7 @@ class TestReplacementIsRefused:
         self.replaced(livepool, nn.Sequential(layer).eval(), lambda: layer.register_forward_pre_hook(lambda *_: None), "hooks")
 
     def test_parametrization(self, livepool, layer):
-        self.replaced(livepool, layer, lambda: nn.utils.parametrizations.orthogonal(layer), "weight|submodules")
+        self.replaced(livepool, layer, lambda: nn.utils.parametrizations.orthogonal(layer), "weight|_modules|attributes")
 
     def test_forward_replaced(self, livepool, layer):
         self.replaced(livepool, layer, lambda: setattr(layer, "forward", lambda x: x), "forward|attributes")
@@ -159,7 +159,7 @@ class TestReplacementIsRefused:
     def test_parameter_of_a_scripted_module(self, livepool):
         torch._C._jit_set_texpr_fuser_enabled(False)
         scripted = torch.jit.script(nn.Sequential(nn.Linear(4, 4)).eval())
-        self.replaced(livepool, scripted, lambda: setattr(scripted.get_submodule("0").weight, "data", torch.ones(4, 4)), "weight")
+        self.replaced(livepool, scripted, lambda: setattr(getattr(scripted, "0").weight, "data", torch.ones(4, 4)), "weight")
 
 
 class TestRefusedAtCapture:
@@ -187,7 +187,7 @@ class TestRefusedAtCapture:
             cache["k"] = torch.cat([cache["k"], x])
             return cache["k"].sum(0)
 
-        refused(fn, X, match="'cache\\['k'\\]'.*replace")
+        refused(fn, X, match="replaces 'cache")
 
     def test_attribute_replaced_by_the_pass(self, refused, layer):
         class Model(nn.Module):
