@@ -30,7 +30,7 @@ void Register(CudaAllocator& allocator) { c10::SetAllocator(c10::kCUDA, &allocat
 CudaAllocator* InstalledCudaAllocator() { return made.load(std::memory_order_acquire); }
 
 std::shared_ptr<c10_compat::CUDAAllocator> SharedCudaAllocator() {
-  CheckTorchVersion();
+  livepool::CheckTorchVersion();
   CudaAllocator& allocator = MakeAllocator();
   Register(allocator);
   return {&allocator, [](c10_compat::CUDAAllocator*) {}};
@@ -39,7 +39,7 @@ std::shared_ptr<c10_compat::CUDAAllocator> SharedCudaAllocator() {
 namespace detail {
 
 void InstallCuda() {
-  CheckTorchVersion();
+  livepool::CheckTorchVersion();
   CudaAllocator& allocator = MakeAllocator();
   c10_compat::native::allocator.store(&allocator);
   Register(allocator);

@@ -297,8 +297,7 @@ std::shared_ptr<ExecGraph> Capture(Callable fn, const Tensors& inputs, CaptureOp
 
 bool RefuseCurrentCapture(const std::string& reason) {
   Recorder* recorder = Recorder::Current();
-  if (recorder != nullptr) recorder->Refuse(reason);
-  return recorder != nullptr;
+  return recorder != nullptr && recorder->RefuseHostRead(reason);
 }
 
 }  // namespace livepool

@@ -19,6 +19,11 @@ thread_local Recorder* current = nullptr;
 
 bool IsLiftFresh(const c10::OperatorHandle& op) { return op.schema().name() == "aten::lift_fresh"; }
 
+// TorchScript's interpreter shows its whole stack as arguments and results; an op's own are the last ones.
+c10::ArrayRef<const c10::IValue> Last(c10::ArrayRef<const c10::IValue> stack, std::size_t n) {
+  return stack.size() > n ? stack.slice(stack.size() - n) : stack;
+}
+
 // Calls that the recorder itself makes are neither recorded nor counted as the pass's.
 class Unobserved {
  public:
@@ -85,6 +90,13 @@ void Recorder::Refuse(const std::string& reason) {
   if (refusal_.empty()) refusal_ = reason;
 }
 
+bool Recorder::RefuseHostRead(const std::string& reason) {
+  // What the kernel of an op reads, it reads again in each replay.
+  if (!frames_.empty() && !frames_.back().composite) return false;
+  Refuse(reason);
+  return true;
+}
+
 std::unique_ptr<at::ObserverContext> Recorder::OnBegin(const at::RecordFunction& fn) {
   if (current == nullptr) return nullptr;
   try {
@@ -123,7 +135,7 @@ void Recorder::Begin(const at::RecordFunction& fn) {
 
   Frame frame{.op = *op, .composite = IsLookedThrough(*op, device_), .instruction = {.op = *op}};
   frame.instruction.modes = NoteModes();
-  if (!IsLiftFresh(*op)) TakeArguments(frame, fn.inputs());
+  if (!IsLiftFresh(*op)) TakeArguments(frame, Last(fn.inputs(), op->schema().arguments().size()));
   frame.code_mark = program_.code.size();
   frames_.push_back(std::move(frame));
   if (!frames_.back().composite) writer_.BeginOp();
@@ -143,12 +155,13 @@ void Recorder::End(const at::RecordFunction& fn) {
   }
   if (!refusal_.empty()) return;
 
+  const c10::ArrayRef<const c10::IValue> results = Last(fn.outputs(), frame.op.schema().returns().size());
   // A composite whose result no recorded op has made is one op after all.
   if (frame.composite && !frame.hides_tensors) {
     const auto look = [&](const at::Tensor& result) {
       if (result.defined() && result.has_storage() && !known_.FindStorage(result)) frame.hides_tensors = true;
     };
-    for (const c10::IValue& result : fn.outputs()) {
+    for (const c10::IValue& result : results) {
       if (result.isTensor()) look(result.toTensor());
       if (!result.isTensorList()) continue;
       for (const at::Tensor& each : result.toTensorVector()) look(each);
@@ -159,8 +172,11 @@ void Recorder::End(const at::RecordFunction& fn) {
     program_.code.resize(frame.code_mark, Instruction{.op = frame.op});
     program_.graph.ops.resize(frame.code_mark);
   }
-  if (IsLiftFresh(frame.op)) return FreezeHostWritten(fn.outputs().at(0).toTensor());
-  TakeResults(frame, fn.outputs());
+  // torch.tensor(array) copies, and what it has copied is as frozen as torch.tensor(list).
+  const bool copies_host = frame.op.schema().name() == "aten::_to_copy" && !frame.inputs.empty() &&
+                           host_memory_.contains(program_.graph.value(frame.inputs[0]).storage);
+  if (IsLiftFresh(frame.op) || copies_host) return FreezeHostWritten(results[0].toTensor());
+  TakeResults(frame, results);
   Emit(std::move(frame));
 }
 
@@ -267,7 +283,7 @@ void Recorder::NoteReadOf(Frame& frame, ValueId value, std::size_t argument) {
       "whose bytes no recorded op has written (from_numpy; or empty and filled by numpy, data_ptr or a foreign kernel?)";
 }
 
-void Recorder::TakeResults(Frame& frame, const std::vector<c10::IValue>& results) {
+void Recorder::TakeResults(Frame& frame, c10::ArrayRef<const c10::IValue> results) {
   const std::size_t returns = frame.op.schema().returns().size();
   if (results.size() != returns) {
     return Refuse(OpName(frame.op) + " gave " + std::to_string(results.size()) + " results instead of " + std::to_string(returns));
@@ -344,9 +360,11 @@ ValueId Recorder::AddConstant(const at::Tensor& tensor) {
 
 void Recorder::FreezeHostWritten(const at::Tensor& tensor) {
   // Memory that was not allocated for this tensor is shared with the host (from_numpy), which may write to it at any
-  // time. No op makes it, so it may only be read by what torch.tensor(array) does: a copy that is frozen in turn.
+  // time. No recorded op makes it, so it may only be copied.
   if (tensor.storage().allocator() == nullptr && tensor.storage().nbytes() > 0) {
-    unwritten_.insert(program_.graph.value(known_.Add(tensor, StorageKind::kIntermediate)).storage);
+    const StorageId storage = program_.graph.value(known_.Add(tensor, StorageKind::kIntermediate)).storage;
+    host_memory_.insert(storage);
+    unwritten_.insert(storage);
     return;
   }
   at::Tensor bytes;

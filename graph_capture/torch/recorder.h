@@ -47,6 +47,8 @@ class Recorder {
 
   // Refuses the capture for `reason`; the first reason counts. May be called from inside fn.
   void Refuse(const std::string& reason);
+  // The same, unless the caller is the kernel of an op: false then.
+  bool RefuseHostRead(const std::string& reason);
   // The recorder that runs on the calling thread, or null.
   static Recorder* Current();
 
@@ -72,7 +74,7 @@ class Recorder {
   // The value of an argument; none if it is unknown, and then a frame or the capture has been marked.
   std::optional<ValueId> Use(Frame& frame, const at::Tensor& tensor, std::size_t argument);
   void NoteReadOf(Frame& frame, ValueId value, std::size_t argument);
-  void TakeResults(Frame& frame, const std::vector<c10::IValue>& results);
+  void TakeResults(Frame& frame, c10::ArrayRef<const c10::IValue> results);
   ValueId Define(Frame& frame, const at::Tensor& tensor);
   // Index of the calling thread's modes in program_.modes.
   std::size_t NoteModes();
@@ -91,6 +93,7 @@ class Recorder {
   std::vector<Frame> frames_;   // looked-through composites, and at the end at most one op
   int inside_op_ = 0;           // calls nested in the op on top of frames_
   std::unordered_set<StorageId> unwritten_;  // made by aten::empty* or grown, and no recorded op wrote them yet
+  std::unordered_set<StorageId> host_memory_;  // of these, those that share memory with numpy or the like
   std::unordered_set<const c10::TensorImpl*> callers_;  // of the arguments and the state
   GeneratorStates generators_;  // those that ops were given, as they were before the first of them
   std::string refusal_;

@@ -83,6 +83,14 @@ TEST_F(InPlaceTest, Clause2AnInputThatIsUsedLaterStays) {
   EXPECT_THAT(PairsOf(g_.graph), IsEmpty());
 }
 
+// What upstream saw does not count: the calibration may have freed it early.
+TEST_F(InPlaceTest, Clause2AnInputThatIsUsedLaterByTheGraphStays) {
+  const Recorded recorded = Record(g_.graph, OutputsOnly(g_.graph));
+  const std::vector<BufferLifetime> seen = LifetimesOf(g_.graph, recorded);
+  OpAt(use_).inputs.push_back(y_);
+  EXPECT_THAT(FindInPlacePairs(g_.graph, seen, recorded.trace), IsEmpty());
+}
+
 TEST_F(InPlaceTest, Clause2AnInputWhoseViewIsUsedLaterStays) {
   OpAt(use_).inputs.push_back(g_.View(y_, {4}, {1}));
   EXPECT_THAT(PairsOf(g_.graph), IsEmpty());

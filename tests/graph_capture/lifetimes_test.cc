@@ -131,6 +131,12 @@ TEST_F(OneBufferTest, KeptBySomebodyGoesUpstream) {
   EXPECT_TRUE(Lifetime().upstream);
 }
 
+// Though the calibration has freed it: the caller gets the replay's outputs, not the calibration's.
+TEST_F(OneBufferTest, AnOutputGoesUpstreamWhateverWasSeen) {
+  g_.graph.outputs = {0};
+  EXPECT_TRUE(Lifetime().upstream);
+}
+
 TEST_F(OneBufferTest, SeenToLiveLongerLivesLonger) {
   recorded_.trace.allocations[0].death = 1000;
   EXPECT_EQ(Lifetime().lifetime.death, 1000);

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import torch
+from torch.utils import _pytree as pytree
 
 from livepool._livepool import CaptureRefused, ReplayMismatch, StateWatch
 from livepool.structure import check_plain_tensor
@@ -49,14 +50,17 @@ class State:
 
     def check_pass(self) -> None:
         """After the recorded pass: raises CaptureRefused if the pass has changed what it owns in another way than
-        through the bytes of tensors, as a replay would not do so."""
+        through the bytes of tensors, as a replay would not do so. A list that has only got entries which are no
+        tensors is let pass: it looks like a log, and such effects happen once, at the capture."""
         advice = "; a replay would not. If the first run only sets it up, run the callable once before the capture"
         for name, container, key, value in self._values:
             now = _look(container, key)
             if now is not value and not (isinstance(value, _LEAF_TYPES) and type(now) is type(value) and now == value):
                 raise CaptureRefused(f"the pass replaces '{name}'{advice}")
         for name, container, size in self._sizes:
-            if len(container) != size:
+            values = container.values() if isinstance(container, dict) else container
+            made = any(isinstance(leaf, torch.Tensor) and id(leaf) not in self._seen for leaf in pytree.tree_leaves(list(values)))
+            if len(container) < size or made:
                 raise CaptureRefused(f"the pass adds to or removes from '{name}'{advice}")
         self._values, self._sizes = [], []
 
@@ -89,6 +93,9 @@ class State:
         elif isinstance(thing, types.MethodType):
             self._visit(thing.__self__, name, depth + 1)
             self._visit(thing.__func__, name, depth + 1)
+        elif isinstance(thing, torch.jit.ScriptFunction):
+            _refuse_fusers(name)
+            self._visit_constants(thing.inlined_graph, name or thing.name)
         elif isinstance(thing, types.FunctionType):
             self._visit_function(thing, name, depth)
         elif hasattr(thing, "__dict__"):
@@ -119,12 +126,13 @@ class State:
             self._visit(function.__wrapped__, name, depth + 1)
 
     def _visit_module(self, module: torch.nn.Module, name: str) -> None:
-        if module.training:
+        if getattr(module, "training", False):  # a frozen TorchScript module has no such flag
             raise CaptureRefused(f"module '{name or type(module).__name__}' is in training mode; call .eval() first")
         if isinstance(module, torch.jit.ScriptModule):
             _refuse_fusers(name)
             for key, value in [*module.named_parameters(), *module.named_buffers()]:
                 self._visit(value, key, 0)
+            self._visit_constants(module.inlined_graph, name or "TorchScript module")
             return
         called = f"of module '{name or type(module).__name__}'"
         self._watch.add_place(module.__dict__, "training", False, f"the training flag {called}")
@@ -139,6 +147,12 @@ class State:
         skipped = ("_parameters", "_buffers", "_modules")
         self._visit_items(module.__dict__, name or type(module).__name__,
                           [(key, prefix + key) for key in module.__dict__ if key not in skipped], 0)
+
+
+    def _visit_constants(self, graph: torch._C.Graph, name: str) -> None:
+        for i, node in enumerate(graph.findAllNodes("prim::Constant")):
+            if node.hasAttribute("value") and node.kindOf("value") == "t":
+                self._visit(node.t("value"), f"constant {i} of {name}", 0)
 
 
 def _holds_state(values: Iterable[Any]) -> bool:

@@ -1,6 +1,9 @@
 // Puts livepool's allocators in the place of PyTorch's own.
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "livepool/pool/arena_pool.h"
 
 namespace livepool {
@@ -25,7 +28,11 @@ std::vector<ArenaPool*> AllPools();
 // library was compiled with: the allocator's vtable moves nearly every minor release.
 void CheckTorchVersion();
 
-namespace detail {  // one for each device kind, in its own file; called by Install
+namespace detail {
+// The same for two versions as torch packs them: major, minor, patch and five bytes more, highest first.
+void CheckTorchVersion(std::uint64_t running, std::uint64_t built);
+
+// One for each device kind, in its own file; called by Install
 void InstallCpu();
 ArenaPool& CpuPool();
 bool CpuInstalled();

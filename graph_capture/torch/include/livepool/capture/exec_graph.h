@@ -80,7 +80,8 @@ class ExecGraph {
 std::shared_ptr<ExecGraph> Capture(Callable fn, const Tensors& inputs, CaptureOptions options = {});
 
 // Makes the capture that runs on the calling thread, if there is one, end with CaptureRefused(reason): for
-// callers that see what the dispatcher does not (a host read of a tensor's bytes). True if there is one.
+// callers that see what the dispatcher does not (a host read of a tensor's bytes). False if there is none, or if an
+// op's own kernel is running, whose reads are repeated by each replay.
 bool RefuseCurrentCapture(const std::string& reason);
 
 // The parameters and buffers of a torch::nn::Module or torch::jit::Module, by name.

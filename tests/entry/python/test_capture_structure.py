@@ -1,0 +1,165 @@
+"""Arguments and results: nested, named, compared."""
+
+import collections
+import dataclasses
+import enum
+import types
+
+import pytest
+import torch
+
+X = torch.arange(6.0)
+Y = X * 2 - 3
+
+
+def _both(livepool, same, fn, *args, **kwargs):
+    graph = livepool.capture(fn, X, *args, **kwargs)
+    for x in (Y, Y + 1, X):
+        same(graph.replay(x, *args, **kwargs), fn(x, *args, **kwargs))
+    return graph
+
+
+Pair = collections.namedtuple("Pair", "first second")
+
+RESULTS = {
+    "tensor": lambda x: x * 2,
+    "tuple": lambda x: (x * 2, x + 1),
+    "list": lambda x: [x * 2, [x + 1]],
+    "dict": lambda x: {"a": x * 2, "b": {"c": x + 1}},
+    "ordered dict": lambda x: collections.OrderedDict(b=x * 2, a=x + 1),
+    "namedtuple": lambda x: Pair(x * 2, x + 1),
+    "torch's own tuple": lambda x: (x * 2).max(0),
+    "None inside": lambda x: (x * 2, None, {"none": None}),
+    "None alone": lambda x: None,
+    "constants": lambda x: (x * 2, 3, "four", 5.0, True, torch.float16, float("nan")),
+    "empty": lambda x: (),
+    "no tensor": lambda x: 3,
+}
+
+
+@pytest.mark.parametrize("fn", RESULTS.values(), ids=RESULTS)
+def test_results(livepool, same, fn):
+    _both(livepool, same, fn)
+
+
+def test_keywords(livepool, same):
+    def fn(x, *, scale, shift=1.0, mask=None):
+        return x * scale + shift + (0 if mask is None else mask)
+
+    graph = _both(livepool, same, fn, scale=torch.tensor(2.0), mask=X)
+    same(graph.replay(Y, mask=Y, scale=torch.tensor(3.0)), Y * 3 + 1 + Y)  # in another order
+
+
+def test_nested_arguments(livepool, same):
+    def fn(x, nested):
+        return nested["a"][0] * 2 + nested["a"][1] + x
+
+    _both(livepool, same, fn, {"a": [X, 3], "b": (None, "text")})
+
+
+def test_model_output(livepool, same):
+    transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+    from transformers.modeling_outputs import BaseModelOutput
+
+    graph = livepool.capture(lambda x: BaseModelOutput(last_hidden_state=x * 2, hidden_states=(x + 1, x)), X)
+    assert transformers is not None
+    for x in (Y, Y + 1):
+        got = graph.replay(x)
+        assert isinstance(got, BaseModelOutput) and got.attentions is None
+        same(got.last_hidden_state, x * 2)
+        same(got.hidden_states, (x + 1, x))
+
+
+def test_dataclass_is_refused_with_a_reason(refused):
+    @dataclasses.dataclass
+    class Output:
+        logits: torch.Tensor
+
+    refused(lambda x: Output(x * 2), X, match="result is a Output, which a replay cannot make anew")
+
+
+def test_object_among_the_arguments_may_be_returned(livepool, same):
+    cache = types.SimpleNamespace(k=torch.zeros(6))
+
+    def fn(x, cache):
+        cache.k.copy_(x)
+        return x * 2, cache
+
+    graph = livepool.capture(fn, X, cache)
+    for x in (Y, Y + 1):
+        got, returned = graph.replay(x, cache)
+        same(got, x * 2)
+        assert returned is cache
+        same(cache.k, x)
+
+
+class Mode(enum.Enum):
+    PLUS = 1
+    MINUS = 2
+
+
+class TestMismatch:
+    def fn(self, x, factor=2, name="a", flag=True, mode=Mode.PLUS, dtype=torch.float32, **more):
+        return (x * factor + (1 if flag else 0)).to(dtype) + sum(more.values())
+
+    @pytest.mark.parametrize("name, value, other", [("factor", 2, 3), ("factor", 2, 2.0), ("factor", 1, True), ("name", "a", "b"),
+                                                    ("flag", True, False), ("mode", Mode.PLUS, Mode.MINUS), ("factor", 2, None),
+                                                    ("dtype", torch.float32, torch.float64), ("factor", 2, torch.tensor(2)),
+                                                    ("factor", torch.tensor(2), 2), ("factor", 0.0, -0.0)])
+    def test_other_constant(self, livepool, same, name, value, other):
+        graph = livepool.capture(self.fn, X, **{name: value})
+        same(graph.replay(Y, **{name: value}), self.fn(Y, **{name: value}))
+        with pytest.raises(livepool.ReplayMismatch, match=rf"kwargs\['{name}'\]"):
+            graph.replay(Y, **{name: other})
+
+    def test_nan_is_itself(self, livepool, same):
+        graph = livepool.capture(self.fn, X, float("nan"))
+        same(graph.replay(Y, float("nan")), self.fn(Y, float("nan")))
+
+    def test_positional_is_named(self, livepool):
+        graph = livepool.capture(self.fn, X, 2)
+        with pytest.raises(livepool.ReplayMismatch, match=r"args\[1\] is 3, captured with 2"):
+            graph.replay(Y, 3)
+
+    @pytest.mark.parametrize("args, kwargs", [((Y, Y), {}), ((), {}), ((Y,), {"factor": 2}), (([Y],), {}), ((), {"x": Y})])
+    def test_other_nesting(self, livepool, args, kwargs):
+        graph = livepool.capture(self.fn, X)
+        with pytest.raises(livepool.ReplayMismatch, match="nested"):
+            graph.replay(*args, **kwargs)
+
+    @pytest.mark.parametrize("other", [Y[:3], Y.view(2, 3), Y.double(), Y.half(), Y.to(torch.int32), torch.zeros(12)[::2], torch.zeros(8)[2:],
+                                       torch.zeros(1).expand(6), Y.to("meta")],
+                             ids=["size", "shape", "dtype", "half", "kind", "stride", "offset", "expanded", "device"])
+    def test_other_tensor(self, livepool, other):
+        graph = livepool.capture(lambda x, nested: x * nested["mask"], X, {"mask": X})
+        with pytest.raises(livepool.ReplayMismatch, match=r"args\[1\]\['mask'\]"):
+            graph.replay(Y, {"mask": other})
+
+    def test_subclass(self, livepool):
+        class Tagged(torch.Tensor):
+            pass
+
+        graph = livepool.capture(lambda x: x * 2, X)
+        with pytest.raises(livepool.ReplayMismatch, match=r"args\[0\].*Tagged"):
+            graph.replay(Y.as_subclass(Tagged))
+
+    def test_several_shapes_side_by_side(self, livepool, same):
+        """Field fault 15: prefill and decode, in turns, each from its own graph."""
+        def fn(x):
+            return (x @ x.t()).softmax(-1) @ x + 1
+
+        inputs = [torch.randn(8, 4), torch.randn(1, 4)]
+        graphs = [livepool.capture(fn, x) for x in inputs]
+        for step in range(50):
+            x = inputs[step % 2] + step / 50
+            same(graphs[step % 2].replay(x), fn(x))
+        assert all(graph.report()["misses"] == 0 for graph in graphs)
+
+
+def test_not_callable(livepool):
+    with pytest.raises(TypeError, match="callable"):
+        livepool.capture(3, X)
+
+
+def test_tensor_in_a_plain_object_result_is_refused(refused):
+    refused(lambda x: types.SimpleNamespace(y=x * 2), X, match="SimpleNamespace")
