@@ -33,8 +33,6 @@ class KnownValues {
   // The newest value on `storage` of this dtype and without lazy conjugation or negation, if there is one: a view
   // that was made outside the dispatcher can be made from it.
   std::optional<ValueId> NewestOn(StorageId storage, at::ScalarType dtype) const;
-  // True if the impl of `tensor` is known, whatever it looks like now.
-  bool KnowsImpl(const at::Tensor& tensor) const { return impls_.contains(tensor.unsafeGetTensorImpl()); }
 
  private:
   struct Impl {

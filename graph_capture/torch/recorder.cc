@@ -155,7 +155,8 @@ void Recorder::End(const at::RecordFunction& fn) {
   }
   if (!refusal_.empty()) return;
 
-  const c10::ArrayRef<const c10::IValue> results = Last(fn.outputs(), frame.op.schema().returns().size());
+  const c10::ArrayRef<const c10::IValue> results = Last(
+      c10::ArrayRef<const c10::IValue>(fn.outputs().data(), fn.outputs().size()), frame.op.schema().returns().size());
   // A composite whose result no recorded op has made is one op after all.
   if (frame.composite && !frame.hides_tensors) {
     const auto look = [&](const at::Tensor& result) {

@@ -29,7 +29,7 @@ class Captured:
         GuardFailed if a value that the program had read on the host differs, CheckFailed if the first replay on
         other bytes was not equal to the callable's own result (see LIVEPOOL_CHECK).
         """
-        tensors = self._arguments.tensors_of((args, kwargs))
+        tensors = self._arguments.tensors_of(_call(args, kwargs))
         self._state.check()
         return self._results.rebuild(self._graph.replay(tensors))
 
@@ -53,8 +53,7 @@ def capture(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Captured:
 def _capture(fn: Callable[..., Any], args: tuple, kwargs: dict, in_place: bool) -> Captured:
     if not callable(fn):
         raise TypeError(f"capture() needs a callable, not a {type(fn).__name__}")
-    arguments, tensors = Structure.of((args, kwargs), "")
-    arguments.names = [_readable(name) for name in arguments.names]
+    arguments, tensors = Structure.of(_call(args, kwargs), "call")
     state = State.of(fn, [leaf for leaf in arguments.others if not is_constant(leaf) and not Structure.is_tensor(leaf)])
     results: list[Structure] = []
 
@@ -64,7 +63,7 @@ def _capture(fn: Callable[..., Any], args: tuple, kwargs: dict, in_place: bool) 
         structure, flat_outputs = Structure.of(fn(*call_args, **call_kwargs), "result")
         if not results:
             results.append(structure)
-            if not arguments.is_structure_of((args, kwargs), tensors):
+            if not arguments.is_structure_of(_call(args, kwargs), tensors):
                 raise CaptureRefused("the pass changes a container among its arguments; a replay would not")
             state.check_pass()
         elif not structure.equals(results[0]):
@@ -82,6 +81,6 @@ def _capture(fn: Callable[..., Any], args: tuple, kwargs: dict, in_place: bool) 
     return Captured(graph, arguments, results[0], state)
 
 
-def _readable(name: str) -> str:
-    """"[0][1]" is the second positional argument, "[1]['mask']" the one named mask."""
-    return ("args" if name.startswith("[0]") else "kwargs") + name[3:]
+def _call(args: tuple, kwargs: dict[str, Any]) -> tuple:
+    """A call as one nested object; the order of keywords does not matter."""
+    return args, dict(sorted(kwargs.items()))

@@ -137,7 +137,11 @@ class State:
         called = f"of module '{name or type(module).__name__}'"
         self._watch.add_place(module.__dict__, "training", False, f"the training flag {called}")
         for entries in ("_forward_hooks", "_forward_pre_hooks", "_modules"):
-            self._watch.add_size(module.__dict__[entries], f"{entries} {called}")
+            self._watch_entries(module.__dict__[entries], f"{entries} {called}")
+        for entries in ("_global_forward_hooks", "_global_forward_pre_hooks"):
+            if id(getattr(torch.nn.modules.module, entries)) not in self._seen:
+                self._seen[id(getattr(torch.nn.modules.module, entries))] = entries
+                self._watch_entries(getattr(torch.nn.modules.module, entries), f"{entries} of all modules")
         self._watch.add_size(module.__dict__, f"attributes {called}")  # a new `forward`, for one
         prefix = name + "." if name else ""
         for entries in ("_parameters", "_buffers", "_modules"):
@@ -148,6 +152,11 @@ class State:
         self._visit_items(module.__dict__, name or type(module).__name__,
                           [(key, prefix + key) for key in module.__dict__ if key not in skipped], 0)
 
+
+    def _watch_entries(self, entries: dict, what: str) -> None:
+        self._watch.add_size(entries, what)
+        for key, value in entries.items():
+            self._watch.add_place(entries, key, value, f"entry {key!r} of {what}")
 
     def _visit_constants(self, graph: torch._C.Graph, name: str) -> None:
         for i, node in enumerate(graph.findAllNodes("prim::Constant")):

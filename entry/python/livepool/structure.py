@@ -14,6 +14,7 @@ from livepool._livepool import CaptureRefused, ReplayMismatch
 # Compared by value. Everything else that is no tensor is compared by identity.
 _CONSTANTS = (type(None), bool, int, float, complex, str, bytes, torch.dtype, torch.device, torch.layout,
               torch.memory_format, enum.Enum)
+_PLAIN_TENSORS = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
 
 
 def is_constant(leaf: Any) -> bool:
@@ -22,7 +23,7 @@ def is_constant(leaf: Any) -> bool:
 
 def check_plain_tensor(tensor: torch.Tensor, what: str) -> None:
     """Refuses tensor subclasses: an operator of the graph would return a plain tensor in their place."""
-    if type(tensor) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer):
+    if type(tensor) not in _PLAIN_TENSORS:
         raise CaptureRefused(f"{what} is a {type(tensor).__name__}, a tensor subclass")
 
 
@@ -36,9 +37,10 @@ class Structure:
 
     @staticmethod
     def of(tree: Any, what: str) -> tuple["Structure", list[torch.Tensor]]:
-        """The structure of `tree` and its tensors. `what` begins the names of its leaves."""
+        """The structure of `tree` and its tensors. `what` begins the names of its leaves; "call" says that `tree` is
+        (args, kwargs)."""
         paths, spec = pytree.tree_flatten_with_path(tree)
-        names = [what + pytree.keystr(path) for path, _ in paths]
+        names = [_name(what, pytree.keystr(path)) for path, _ in paths]
         tensors, others = [], []
         for name, (_, leaf) in zip(names, paths):
             if isinstance(leaf, torch.Tensor):
@@ -57,6 +59,8 @@ class Structure:
         tensors = []
         for name, captured, leaf in zip(self.names, self.others, leaves):
             if isinstance(leaf, torch.Tensor) and captured is _TENSOR:
+                if type(leaf) not in _PLAIN_TENSORS:
+                    raise ReplayMismatch(f"{name} is a {type(leaf).__name__}, a tensor subclass, and was none at the capture")
                 tensors.append(leaf)
             elif not _same(captured, leaf):
                 raise ReplayMismatch(f"{name} is {_describe(leaf)}, captured with {_describe(captured)}; capture it for this case too")
@@ -97,7 +101,16 @@ def _same(captured: Any, leaf: Any) -> bool:
         return True
     if not is_constant(captured) or type(captured) is not type(leaf):
         return False
-    return captured == leaf or (captured != captured and leaf != leaf)  # NaN is the same as NaN
+    if isinstance(captured, (float, complex)):
+        return repr(captured) == repr(leaf)  # NaN is the same as NaN, and -0.0 is not 0.0
+    return captured == leaf
+
+
+def _name(what: str, path: str) -> str:
+    """For a call "[0][1]" is the second positional argument, "[1]['mask']" the one named mask."""
+    if what != "call":
+        return what + path
+    return ("args" if path.startswith("[0]") else "kwargs") + path[3:]
 
 
 def _describe(leaf: Any) -> str:

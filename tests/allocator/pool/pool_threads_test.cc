@@ -52,13 +52,19 @@ constexpr std::size_t kWorkers = 3;
 constexpr std::size_t kReceivers = 2;
 constexpr std::size_t kSlots = 24;
 
-// Slot i has (1 + i % 3) * 64 bytes; every other one shares bytes with its neighbour.
+// Slot i has (1 + i % 3) * 64 bytes; every third one shares bytes with its neighbour. Op i allocates slot i, op
+// kSlots + i joins its owner.
 SlotTable MakeTable(Bytes shift) {
   std::vector<SlotRange> ranges;
-  for (std::size_t i = 0; i < kSlots; ++i) {
-    ranges.push_back({.offset = shift + static_cast<Bytes>(i) * 128, .size = static_cast<Bytes>(1 + i % 3) * 64});
+  std::vector<std::vector<PlannedAllocation>> ops;
+  for (const bool join : {false, true}) {
+    for (std::size_t i = 0; i < kSlots; ++i) {
+      const Bytes size = static_cast<Bytes>(1 + i % 3) * 64;
+      if (!join) ranges.push_back({.offset = shift + static_cast<Bytes>(i) * 128, .size = size});
+      ops.push_back({{.size = size, .range = static_cast<std::int32_t>(i), .in_place = join}});
+    }
   }
-  return testing::OneOpEach(ranges);
+  return testing::TableOf(ranges, ops);
 }
 
 // What an exec graph is for the pool: a table, bound once to each arena that it meets.
@@ -86,7 +92,7 @@ class PoolThreadsTest : public ::testing::Test {
  protected:
   void FreeChecked(std::byte* address, unsigned char pattern) {
     PlannedArena* const arena = fake_.pool->Find(address);
-    // The smallest slot: no free range is larger than what was written.
+    // At least so much was written.
     if (arena == nullptr || !testing::AllBytesAre(address, 64, std::byte{pattern})) {
       ++wrong_;
       return;
@@ -112,7 +118,12 @@ class PoolThreadsTest : public ::testing::Test {
         if (address != nullptr) {
           const auto pattern = static_cast<unsigned char>(random());
           std::memset(address, pattern, static_cast<std::size_t>(size));
-          if (!mailboxes_[worker][random() % kReceivers].TrySend(address, pattern)) own.push_back({address, pattern});
+          pass.BeginOp(static_cast<OpIndex>(kSlots + op), address);
+          const bool joined = random() % 2 == 0 && pass.Serve(size, nullptr) == address;
+          pass.EndOp();
+          for (int owners = joined ? 2 : 1; owners > 0; --owners) {
+            if (!mailboxes_[worker][random() % kReceivers].TrySend(address, pattern)) own.push_back({address, pattern});
+          }
         }
         if (own.size() > 6 || (address == nullptr && !own.empty())) {
           FreeChecked(own.back().address, own.back().pattern);

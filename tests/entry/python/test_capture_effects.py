@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 import torch
@@ -105,9 +106,7 @@ def test_failed_check_leaves_state_as_it_was(livepool, same):
 class TestExceptions:
     def test_of_python(self, livepool, same):
         def fn(x):
-            y = x * 2
-            raise KeyError("mine")
-            return y
+            raise KeyError(f"mine, {(x * 2).shape}")
 
         with pytest.raises(KeyError, match="mine"):
             livepool.capture(fn, X)
@@ -201,9 +200,6 @@ class TestNesting:
             return
         for x in (X + 1, X + 2, X + 3):
             same(outer.replay(x), (x * 0.5 + 1).exp() * 2 + 1)
-
-
-REFUSED_CONTEXTS = {}
 
 
 class TestRefusedKinds:
@@ -359,7 +355,7 @@ for i in range(6):
     graph.replay(torch.full((4,), float(i)))
 print(len(calls) - 1, graph.report()["checked"])
 """
-    assert [_run(code, LIVEPOOL_CHECK=policy).stdout for policy in ("off", "first", "every:2")] == ["0 False\n", "1 True\n", "3 True\n"]
+    assert [_run(code, LIVEPOOL_CHECK=policy).stdout for policy in ("off", "every:2")] == ["0 False\n", "3 True\n"]
 
 
 def test_serving_off(livepool):
@@ -371,6 +367,9 @@ graph = livepool.capture(lambda x: (x * 2 + 1).exp(), torch.ones(4))
 print(graph.replay(torch.zeros(4)).equal(torch.ones(4).exp()), graph.report()["hits"], livepool.stats()["arena_bytes"])
 """, LIVEPOOL="0")
     assert run.stdout == "True 0 0\n", run.stderr
+
+
+READING, DONE = threading.Event(), threading.Event()
 
 
 class TestThreads:
@@ -426,6 +425,7 @@ class TestThreads:
             while not stop.is_set():
                 kept.append(torch.full((24, 24), 7.0))
                 ready.set()
+                time.sleep(0.0002)
                 if len(kept) > 50:
                     assert all((each == 7.0).all() for each in kept)
                     kept.clear()
@@ -468,17 +468,15 @@ class TestThreads:
         self._together(work(10), work(20))
 
     def test_host_reads_of_another_thread_do_not_refuse(self, livepool, same):
-        reading, done = threading.Event(), threading.Event()
-
         def fn(x):
-            reading.set()
-            done.wait(10)
+            READING.set()
+            DONE.wait(10)
             return x * 2 + 1
 
         def reader():
-            reading.wait(10)
+            READING.wait(10)
             assert X.tolist() == list(range(6))
-            done.set()
+            DONE.set()
 
         self._together(reader, lambda: same(livepool.capture(fn, X).replay(X + 1), (X + 1) * 2 + 1))
 

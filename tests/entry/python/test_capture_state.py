@@ -150,6 +150,35 @@ class TestReplacementIsRefused:
     def test_forward_pre_hook(self, livepool, layer):
         self.replaced(livepool, nn.Sequential(layer).eval(), lambda: layer.register_forward_pre_hook(lambda *_: None), "hooks")
 
+    def test_hook_exchanged(self, livepool, layer):
+        handle = layer.register_forward_hook(lambda *_: None)
+
+        def change():
+            handle.remove()
+            layer.register_forward_hook(lambda module, args, result: result * 2)
+
+        self.replaced(livepool, layer, change, "hooks")
+
+    def test_global_hook(self, livepool, layer):
+        handles = []
+        try:
+            self.replaced(livepool, layer, lambda: handles.append(nn.modules.module.register_module_forward_hook(lambda *_: None)), "hooks")
+        finally:
+            handles[0].remove()
+
+    def test_impl_exchanged(self, livepool, same, layer):
+        """swap_tensors changes what a Parameter object is: torch itself refuses while the graph holds it."""
+        graph = livepool.capture(layer, X)
+        try:
+            torch.utils.swap_tensors(layer.weight, nn.Parameter(torch.ones(4, 4)))
+        except RuntimeError:
+            pass
+        for x in (Y, Y + 1):
+            try:
+                same(graph.replay(x), layer(x))
+            except livepool.ReplayMismatch:
+                pass
+
     def test_parametrization(self, livepool, layer):
         self.replaced(livepool, layer, lambda: nn.utils.parametrizations.orthogonal(layer), "weight|_modules|attributes")
 
@@ -350,6 +379,17 @@ class TestWrittenByThePass:
         for at in ([1, 2], [4, 0], [3, 3]):
             same(graph.replay(cache, X + 1, torch.tensor(at)), fn(other, X + 1, torch.tensor(at)))
             same(cache, other)
+
+    @pytest.mark.parametrize("made", [torch.no_grad, torch.inference_mode])
+    def test_state_under_inference_mode(self, livepool, same, made):
+        with made():
+            replayed, eager = torch.zeros(2, 4), torch.zeros(2, 4)
+        with torch.inference_mode():
+            graph = livepool.capture(lambda x: replayed.add_(x) * 2, X)
+            eager.add_(X)
+            for x in (Y, Y + 1, X):
+                same(graph.replay(x), eager.add_(x) * 2)
+                same(replayed, eager)
 
     def test_version_counter_moves(self, livepool):
         """Autograd must be able to see that a tensor which it has saved was changed."""

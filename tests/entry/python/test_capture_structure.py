@@ -46,7 +46,7 @@ def test_keywords(livepool, same):
     def fn(x, *, scale, shift=1.0, mask=None):
         return x * scale + shift + (0 if mask is None else mask)
 
-    graph = _both(livepool, same, fn, scale=torch.tensor(2.0), mask=X)
+    graph = _both(livepool, same, fn, scale=torch.tensor(2.0), mask=X + 5)
     same(graph.replay(Y, mask=Y, scale=torch.tensor(3.0)), Y * 3 + 1 + Y)  # in another order
 
 
@@ -54,7 +54,7 @@ def test_nested_arguments(livepool, same):
     def fn(x, nested):
         return nested["a"][0] * 2 + nested["a"][1] + x
 
-    _both(livepool, same, fn, {"a": [X, 3], "b": (None, "text")})
+    _both(livepool, same, fn, {"a": [X + 5, 3], "b": (None, "text")})
 
 
 def test_model_output(livepool, same):
