@@ -9,7 +9,8 @@ std::vector<BufferLifetime> ComputeLifetimes(const OpGraph& graph, const Trace& 
   std::vector<Time> end_of_op(graph.ops.size() + 1, 0);
   for (std::size_t time = 0; time < replay.events.size(); ++time) {
     const TraceEvent& event = replay.events[time];
-    if (event.kind == TraceEvent::Kind::kOpEnd) end_of_op[static_cast<std::size_t>(event.index)] = static_cast<Time>(time);
+    if (event.kind != TraceEvent::Kind::kOpEnd) continue;
+    end_of_op[static_cast<std::size_t>(event.index)] = static_cast<Time>(time);
   }
   const auto ops = static_cast<OpIndex>(graph.ops.size());
   const std::vector<OpIndex> last_use = graph.LastUseOfStorages();

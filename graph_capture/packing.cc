@@ -46,11 +46,11 @@ SlotTable MakeSlotTable(const Packing& packing, const Plan& plan, const std::vec
     while (table.first_of_op.size() < static_cast<std::size_t>(allocation.op) + 1) {
       table.first_of_op.push_back(static_cast<std::uint32_t>(table.allocations.size()));
     }
-    table.allocations.push_back({.size = AlignUp(allocation.size, alignment),
-                                 .range = packing.buffer_of[i],
-                                 .in_place = in_place[i]});
+    table.allocations.push_back(
+        {.size = AlignUp(allocation.size, alignment), .range = packing.buffer_of[i], .in_place = in_place[i]});
   }
-  table.first_of_op.resize(static_cast<std::size_t>(replay.ops) + 1, static_cast<std::uint32_t>(table.allocations.size()));
+  table.first_of_op.resize(static_cast<std::size_t>(replay.ops) + 1,
+                           static_cast<std::uint32_t>(table.allocations.size()));
   return table;
 }
 

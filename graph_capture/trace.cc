@@ -41,11 +41,8 @@ void TraceWriter::EndOp() {
 void TraceWriter::OnAlloc(DeviceId device, const void* address, Bytes size, StreamHandle stream) {
   if (!(device == device_)) return;
   const auto index = static_cast<AllocationIndex>(trace_.allocations.size());
-  trace_.allocations.push_back({.size = size,
-                                .op = op_,
-                                .nth = op_ < 0 ? 0 : nth_++,
-                                .same_stream = stream == stream_,
-                                .birth = Now()});
+  trace_.allocations.push_back(
+      {.size = size, .op = op_, .nth = op_ < 0 ? 0 : nth_++, .same_stream = stream == stream_, .birth = Now()});
   Push(TraceEvent::Kind::kAlloc, index);
   live_[address] = index;
 }

@@ -52,6 +52,12 @@ Column MakeColumn(const Problem& problem, const Sections& sections, Key key) {
       for (const Bytes peak : PeaksAround(sections)) column.push_back(Descending(peak));
       return column;
     }
+    case Key::kSections: {
+      Column column;
+      column.reserve(problem.buffers.size());
+      for (const SectionRange& range : sections.ranges) column.push_back(Descending(range.end - range.begin));
+      return column;
+    }
   }
   return {};  // not reached: the switch is complete
 }
@@ -70,6 +76,8 @@ const char* Name(Key key) {
       return "area";
     case Key::kPeak:
       return "peak";
+    case Key::kSections:
+      return "sections";
   }
   return "";  // not reached
 }

@@ -17,6 +17,7 @@ enum class Key {
   kSize,      // largest first
   kArea,      // largest size x lifetime first
   kPeak,      // first the buffer that lives through the highest peak of live bytes
+  kSections,  // first the buffer that lives through most sections
 };
 
 // Lexicographic; the smaller id breaks the last tie, so that an order is total.

@@ -1,7 +1,6 @@
 #include "livepool/plan/planner.h"
 
 #include <algorithm>
-#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -10,61 +9,13 @@
 #include "check_problem.h"
 #include "livepool/base/error.h"
 #include "livepool/plan/lower_bound.h"
-#include "offset_best_fit.h"
-#include "order.h"
+#include "portfolio.h"
+#include "range_tree.h"
 #include "rule.h"
 #include "sections.h"
-#include "skyline.h"
-#include "whole_slots.h"
 
 namespace livepool {
 namespace {
-
-struct Rule {
-  std::string name;
-  bool honours_fixed_offsets;
-  std::function<RuleResult(Bytes limit)> run;
-};
-
-// Refers to `problem` and `sections`, which must outlive it. The sequence is part of the result: the first of equally
-// good plans is kept, and no rule is tried once the lower bound is reached. What is best on real traces comes first.
-// The letters name an order in minimalloc's way (W: lifetime, A: area, T: peak, Z: size, U: death, L: birth).
-std::vector<Rule> Portfolio(const Problem& problem, const Sections& sections, const PlannerOptions& options) {
-  const std::vector<Order> skyline_orders = {
-      {Key::kArea, Key::kSize},                  // AZ
-      {Key::kLifetime, Key::kArea, Key::kPeak},  // WAT
-      {Key::kPeak, Key::kLifetime, Key::kArea},  // TWA
-      {Key::kPeak, Key::kArea, Key::kLifetime},  // TAW
-      {Key::kDeath, Key::kSize},                 // UZ
-      {Key::kBirth, Key::kSize},                 // LZ
-  };
-  const std::vector<Order> best_fit_orders = {
-      {Key::kBirth, Key::kSize},
-      {Key::kSize, Key::kLifetime, Key::kBirth},
-      {Key::kArea, Key::kSize, Key::kBirth},
-      {Key::kLifetime, Key::kSize, Key::kBirth},
-  };
-
-  std::vector<Rule> rules;
-  if (options.skyline) {
-    for (const Order& order : skyline_orders) {
-      rules.push_back({"skyline by " + ToString(order), false, [&problem, &sections, order](Bytes limit) {
-                         return Skyline(problem, sections, SortBuffers(problem, sections, order), limit);
-                       }});
-    }
-  }
-  if (options.offset_best_fit) {
-    for (const Order& order : best_fit_orders) {
-      rules.push_back({"offset best fit by " + ToString(order), true, [&problem, &sections, order](Bytes limit) {
-                         return OffsetBestFit(problem, SortBuffers(problem, sections, order), limit);
-                       }});
-    }
-  }
-  if (options.whole_slots) {
-    rules.push_back({"whole slots by birth", false, [&problem](Bytes limit) { return WholeSlots(problem, limit); }});
-  }
-  return rules;
-}
 
 Bytes Height(const Problem& problem, const Offsets& offsets) {
   Bytes height = 0;
@@ -114,10 +65,10 @@ Plan MakePlan(const Problem& problem, const PlannerOptions& options) {
   const Bytes lower_bound = LowerBound(problem);
   const Bytes good_enough = GoodEnough(problem, lower_bound);
   const Sections sections = CutIntoSections(problem);
+  const RangeTree tree(sections);
 
   std::optional<Plan> best;
-  for (const Rule& rule : Portfolio(problem, sections, options)) {
-    if (fixed != nullptr && !rule.honours_fixed_offsets) continue;
+  for (const Rule& rule : Portfolio(problem, sections, tree, options)) {
     RuleResult offsets = rule.run(best ? best->height : kNoLimit);
     if (!offsets) continue;
     const Bytes height = Height(problem, *offsets);

@@ -6,6 +6,7 @@
 #include <queue>
 #include <utility>
 
+#include "slack_tree.h"
 #include "unplaced_buffers.h"
 
 namespace livepool {
@@ -44,12 +45,13 @@ class Segments {
     if (part.end < segment.end) Add({part.end, segment.end}, level);
   }
 
-  // Raises `segment` to its lower neighbour. There must be a neighbour.
-  void Raise(const SectionRange& segment) {
+  // Raises `segment` to its lower neighbour, and returns that level. There must be a neighbour.
+  Bytes Raise(const SectionRange& segment) {
     Bytes wall = std::numeric_limits<Bytes>::max();
     if (segment.begin > 0) wall = level_[previous_[segment.begin]];
     if (segment.end < end_.size()) wall = std::min(wall, level_[segment.end]);
     Add(segment, wall);
+    return wall;
   }
 
  private:
@@ -75,28 +77,71 @@ class Segments {
   std::priority_queue<LevelAndBegin, std::vector<LevelAndBegin>, std::greater<>> lowest_;
 };
 
+// Which buffer comes next on a segment.
+class Choice {
+ public:
+  Choice(const Sections& sections, const RangeTree& tree, const SkylineOptions& options)
+      : unplaced_(tree, options.by_rank), section_count_(sections.count()) {
+    if (!options.tightness) return;
+    const Bytes bound = *std::max_element(sections.live.begin(), sections.live.end());
+    scarce_ = static_cast<Bytes>(*options.tightness * static_cast<double>(bound));
+    std::vector<Bytes> slack;
+    slack.reserve(sections.count());
+    for (const Bytes live : sections.live) slack.push_back(bound - live);
+    slack_.emplace(slack);
+  }
+
+  bool done() const { return unplaced_.empty(); }
+
+  std::optional<std::size_t> For(const SectionRange& segment) const {
+    if (slack_) {
+      const SlackTree::Least least = slack_->LeastIn(segment);
+      if (least.slack <= scarce_) {
+        const auto best = unplaced_.BestInside(segment, least.section);
+        // On the whole skyline everything fits; so if nothing covers the section any more, its slack is of no use.
+        const bool whole = segment == SectionRange{0, section_count_};
+        if (best || !whole) return best;
+      }
+    }
+    return unplaced_.BestInside(segment);
+  }
+
+  void Placed(std::size_t buffer) { unplaced_.Remove(buffer); }
+  void Lost(const SectionRange& range, Bytes bytes) {
+    if (slack_ && bytes > 0) slack_->Subtract(range, bytes);
+  }
+
+ private:
+  UnplacedBuffers unplaced_;
+  SectionIndex section_count_;
+  std::optional<SlackTree> slack_;
+  Bytes scarce_ = 0;
+};
+
 }  // namespace
 
-RuleResult Skyline(const Problem& problem, const Sections& sections, const std::vector<std::size_t>& by_rank,
-                   Bytes limit) {
+RuleResult Skyline(const Problem& problem, const Sections& sections, const RangeTree& tree,
+                   const SkylineOptions& options, Bytes limit) {
   Offsets offsets(problem.buffers.size());
   if (offsets.empty()) return offsets;  // there is no section, hence no segment
-  UnplacedBuffers unplaced(sections, by_rank);
+  Choice choice(sections, tree, options);
   Segments segments(sections.count());
-  while (!unplaced.empty()) {
+  while (!choice.done()) {
     const SectionRange segment = segments.PopLowest();
-    const auto best = unplaced.BestInside(segment);
-    if (!best) {
-      // Something is unplaced and does not fit here, so this segment is not the whole skyline.
-      segments.Raise(segment);
+    const Bytes level = segments.level(segment);
+    const auto next = choice.For(segment);
+    if (!next) {
+      // What is unplaced fits on the whole skyline, so this segment is not all of it.
+      choice.Lost(segment, segments.Raise(segment) - level);
       continue;
     }
-    const Buffer& buffer = problem.buffers[*best];
-    offsets[*best] = AlignUp(segments.level(segment), buffer.alignment);
-    const Bytes top = offsets[*best] + buffer.size;
+    const Buffer& buffer = problem.buffers[*next];
+    offsets[*next] = AlignUp(level, buffer.alignment);
+    const Bytes top = offsets[*next] + buffer.size;
     if (top >= limit) return std::nullopt;
-    segments.Replace(segment, sections.ranges[*best], top);
-    unplaced.Remove(*best);
+    choice.Lost(sections.ranges[*next], offsets[*next] - level);
+    segments.Replace(segment, sections.ranges[*next], top);
+    choice.Placed(*next);
   }
   return offsets;
 }

@@ -13,23 +13,36 @@
 //         +-0-----3------6-----8--> sections
 //
 // No pair of buffers is ever compared, so that neither time nor memory depends on how many overlap.
+//
+// Tight sections. To reach the lower bound, a section may lose no more than its slack,
+//     slack(s) = lower bound - live(s) - what raising has lost on s.
+// Where the least slack of the lowest segment is at most `tightness` x the lower bound, only buffers that cover that
+// section may be placed, so that what is left of it is never cut into pieces that nothing fits.
 // Complexity: O(n log n) plus the queries (unplaced_buffers.h).
 // Source: Sekiyama et al., "Profile-guided memory optimization for deep neural networks", 2018, for the skyline;
 // google/minimalloc's depth-first search for the orders, of which this is the first dive.
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "livepool/plan/problem.h"
+#include "range_tree.h"
 #include "rule.h"
 #include "sections.h"
 
 namespace livepool {
 
-// A rule (rule.h). `by_rank` lists the indices of all buffers, best first. The space that alignment leaves below a
-// buffer is lost. Does not honour fixed offsets.
-[[nodiscard]] RuleResult Skyline(const Problem& problem, const Sections& sections,
-                                 const std::vector<std::size_t>& by_rank, Bytes limit = kNoLimit);
+struct SkylineOptions {
+  std::vector<std::size_t> by_rank;  // the indices of all buffers, best first
+  // Share of the lower bound below which slack is scarce; none: every section is treated alike.
+  std::optional<double> tightness = std::nullopt;
+};
+
+// A rule (rule.h). `tree` is that of `sections`. The space that alignment leaves below a buffer is lost. Does not
+// honour fixed offsets.
+[[nodiscard]] RuleResult Skyline(const Problem& problem, const Sections& sections, const RangeTree& tree,
+                                 const SkylineOptions& options, Bytes limit = kNoLimit);
 
 }  // namespace livepool

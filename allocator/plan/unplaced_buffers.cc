@@ -1,65 +1,89 @@
 #include "unplaced_buffers.h"
 
 #include <algorithm>
-#include <bit>
 
 namespace livepool {
 
-UnplacedBuffers::UnplacedBuffers(const Sections& sections, const std::vector<std::size_t>& by_rank)
-    : by_rank_(by_rank),
-      first_leaf_(sections.count() + 1),
-      leaf_of_(by_rank.size()),
-      leaf_count_(std::bit_ceil(by_rank.size())),
-      summaries_(2 * leaf_count_),
+UnplacedBuffers::UnplacedBuffers(const RangeTree& tree, const std::vector<std::size_t>& by_rank)
+    : tree_(tree),
+      buffer_of_rank_(by_rank.begin(), by_rank.end()),
+      rank_of_slot_(by_rank.size()),
+      best_(2 * std::size_t{tree.leaf_count()}, kNone),
       count_(by_rank.size()) {
-  // Leaves by (begin of range, rank): a counting sort.
-  for (const SectionRange& range : sections.ranges) ++first_leaf_[range.begin + 1];
-  for (SectionIndex s = 0; s < sections.count(); ++s) first_leaf_[s + 1] += first_leaf_[s];
-  std::vector<std::size_t> next_leaf = first_leaf_;
-  for (Rank rank = 0; rank < by_rank.size(); ++rank) {
+  for (Index rank = 0; rank < by_rank.size(); ++rank) {
     const std::size_t buffer = by_rank[rank];
-    const SectionRange& range = sections.ranges[buffer];
-    leaf_of_[buffer] = next_leaf[range.begin]++;
-    summaries_[leaf_count_ + leaf_of_[buffer]] = {rank, range.end};
+    rank_of_slot_[tree.slot_of(buffer)] = rank;
+    Index& leaf = best_[tree.leaf_count() + tree.leaf_of(buffer)];
+    leaf = std::min(leaf, rank);
   }
-  for (std::size_t node = leaf_count_ - 1; node > 0; --node) Update(node);
+  for (Index node = tree.leaf_count() - 1; node > 0; --node) best_[node] = std::min(best_[2 * node], best_[2 * node + 1]);
 }
 
 std::optional<std::size_t> UnplacedBuffers::BestInside(const SectionRange& gap) const {
-  const Rank none = by_rank_.size();
-  Search search{first_leaf_[gap.begin], first_leaf_[gap.end], gap.end, none};
-  Descend(1, 0, leaf_count_, search);
-  if (search.best == none) return std::nullopt;
-  return by_rank_[search.best];
+  const auto begin = static_cast<Index>(gap.begin);
+  const auto end = static_cast<Index>(gap.end);
+  return Run({.first_begin = begin, .last_begin = end, .first_end = begin, .last_end = end});
+}
+
+std::optional<std::size_t> UnplacedBuffers::BestInside(const SectionRange& gap, SectionIndex section) const {
+  const auto covered = static_cast<Index>(section);
+  return Run({.first_begin = static_cast<Index>(gap.begin),
+              .last_begin = covered,
+              .first_end = covered + 1,
+              .last_end = static_cast<Index>(gap.end)});
+}
+
+std::optional<std::size_t> UnplacedBuffers::Run(Search search) const {
+  Descend(1, search);
+  if (search.best == kNone) return std::nullopt;
+  return buffer_of_rank_[search.best];
 }
 
 void UnplacedBuffers::Remove(std::size_t buffer) {
-  std::size_t node = leaf_count_ + leaf_of_[buffer];
-  summaries_[node] = Summary{};
-  while ((node /= 2) > 0) Update(node);
+  rank_of_slot_[tree_.slot_of(buffer)] = kNone;
+  const Index leaf = tree_.leaf_of(buffer);
+  const auto first = rank_of_slot_.begin() + tree_.slot_begin(leaf);
+  const auto last = rank_of_slot_.begin() + tree_.slot_begin(leaf + 1);
+  Index node = tree_.leaf_count() + leaf;
+  best_[node] = *std::min_element(first, last);
+  for (node /= 2; node > 0; node /= 2) {
+    const Index best = std::min(best_[2 * node], best_[2 * node + 1]);
+    if (best == best_[node]) break;  // nothing changes above
+    best_[node] = best;
+  }
   --count_;
 }
 
-void UnplacedBuffers::Descend(std::size_t node, std::size_t leaf, std::size_t leaves, Search& search) const {
-  if (leaf >= search.last_leaf || leaf + leaves <= search.first_leaf) return;
-  const Summary& summary = summaries_[node];
-  if (summary.best_rank >= search.best || summary.first_end > search.end) return;
-  if (leaves == 1) {
-    search.best = summary.best_rank;
+void UnplacedBuffers::Descend(Index node, Search& search) const {
+  if (best_[node] >= search.best) return;
+  const RangeTree::Box& box = tree_.box(node);
+  if (box.last_begin < search.first_begin || box.first_begin > search.last_begin ||
+      box.last_end < search.first_end || box.first_end > search.last_end) {
+    return;
+  }
+  if (box.first_begin >= search.first_begin && box.last_begin <= search.last_begin &&
+      box.first_end >= search.first_end && box.last_end <= search.last_end) {
+    search.best = best_[node];
+    return;
+  }
+  if (node >= tree_.leaf_count()) {
+    ScanLeaf(node - tree_.leaf_count(), search);
     return;
   }
   // The child with the better rank first: what it finds may spare us the other.
-  const std::size_t half = leaves / 2;
-  const bool right_first = summaries_[2 * node + 1].best_rank < summaries_[2 * node].best_rank;
-  if (right_first) Descend(2 * node + 1, leaf + half, half, search);
-  Descend(2 * node, leaf, half, search);
-  if (!right_first) Descend(2 * node + 1, leaf + half, half, search);
+  const Index better = best_[2 * node + 1] < best_[2 * node] ? 1 : 0;
+  Descend(2 * node + better, search);
+  Descend(2 * node + 1 - better, search);
 }
 
-void UnplacedBuffers::Update(std::size_t node) {
-  const Summary& left = summaries_[2 * node];
-  const Summary& right = summaries_[2 * node + 1];
-  summaries_[node] = {std::min(left.best_rank, right.best_rank), std::min(left.first_end, right.first_end)};
+void UnplacedBuffers::ScanLeaf(Index leaf, Search& search) const {
+  for (Index slot = tree_.slot_begin(leaf); slot < tree_.slot_begin(leaf + 1); ++slot) {
+    const RangeTree::Point& point = tree_.point_of(slot);
+    if (rank_of_slot_[slot] < search.best && point.begin >= search.first_begin && point.begin <= search.last_begin &&
+        point.end >= search.first_end && point.end <= search.last_end) {
+      search.best = rank_of_slot_[slot];
+    }
+  }
 }
 
 }  // namespace livepool

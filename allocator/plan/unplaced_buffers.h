@@ -2,53 +2,52 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <optional>
 #include <vector>
 
+#include "range_tree.h"
 #include "sections.h"
 
 namespace livepool {
 
-// A static binary tree over the buffers sorted by the first section of their ranges. Each node keeps, over the
-// unplaced buffers below it, the best rank and the earliest end of a range. A query is a branch and bound: it
-// enters only nodes that may hold a buffer that fits and is better than the best one found.
-// Fast on real traces, where most ranges are short; O(n) for a query in the worst case.
+// Over a RangeTree, each node keeps the best rank of the unplaced buffers below it. A query is a branch and bound: it
+// enters only nodes whose box may hold a buffer that fits and whose rank is better than the best one found, the
+// better child first; a node that lies wholly in the quadrant asked for answers at once.
+// O(log n) on real traces; O(sqrt n) nodes on the boundary of a quadrant in the worst case, times those of bad rank.
 class UnplacedBuffers {
  public:
-  // All buffers. `by_rank` lists their indices, best first.
-  UnplacedBuffers(const Sections& sections, const std::vector<std::size_t>& by_rank);
+  // All buffers. `by_rank` lists their indices, best first. `tree` must outlive this object.
+  UnplacedBuffers(const RangeTree& tree, const std::vector<std::size_t>& by_rank);
 
   bool empty() const { return count_ == 0; }
 
   // The best-ranked buffer whose range lies inside `gap`.
   std::optional<std::size_t> BestInside(const SectionRange& gap) const;
+  // The same among those that cover `section`, which lies in the gap.
+  std::optional<std::size_t> BestInside(const SectionRange& gap, SectionIndex section) const;
 
   // Takes out a buffer that is there. O(log n).
   void Remove(std::size_t buffer);
 
  private:
-  using Rank = std::size_t;
+  using Index = RangeTree::Index;
+  static constexpr Index kNone = std::numeric_limits<Index>::max();
 
-  // What a node knows of the buffers below it. Default: there are none.
-  struct Summary {
-    Rank best_rank = static_cast<Rank>(-1);
-    SectionIndex first_end = static_cast<SectionIndex>(-1);
-  };
-  // A query on its way.
+  // A query on its way: begin in [first_begin, last_begin], end in [first_end, last_end], rank below `best`.
   struct Search {
-    std::size_t first_leaf, last_leaf;  // half-open: buffers whose range begins inside the gap
-    SectionIndex end;                   // where it must end at the latest
-    Rank best;
+    Index first_begin, last_begin, first_end, last_end;
+    Index best = kNone;
   };
 
-  void Descend(std::size_t node, std::size_t leaf, std::size_t leaves, Search& search) const;
-  void Update(std::size_t node);
+  std::optional<std::size_t> Run(Search search) const;
+  void Descend(Index node, Search& search) const;
+  void ScanLeaf(Index leaf, Search& search) const;
 
-  std::vector<std::size_t> by_rank_;
-  std::vector<std::size_t> first_leaf_;  // by section: the first leaf whose range begins there or later
-  std::vector<std::size_t> leaf_of_;     // by buffer
-  std::size_t leaf_count_;               // a power of two
-  std::vector<Summary> summaries_;       // by node: 1 is the root, 2i and 2i + 1 the children of i
+  const RangeTree& tree_;
+  std::vector<Index> buffer_of_rank_;
+  std::vector<Index> rank_of_slot_;  // kNone once placed
+  std::vector<Index> best_;          // by node; kNone if all are placed
   std::size_t count_;
 };
 

@@ -7,7 +7,8 @@
 
 namespace livepool {
 
-ArenaPool::ArenaPool(DeviceId device, std::unique_ptr<Backend> backend, Bytes reserve, std::function<void()> on_pressure)
+ArenaPool::ArenaPool(DeviceId device, std::unique_ptr<Backend> backend, Bytes reserve,
+                     std::function<void()> on_pressure)
     : device_(device), backend_(std::move(backend)), reserve_(reserve), on_pressure_(std::move(on_pressure)) {}
 
 PlannedArena& ArenaPool::MakeArenaLocked() {

@@ -10,15 +10,15 @@
 namespace livepool {
 namespace {
 
+using ::testing::ElementsAre;
 using testing::GraphBuilder;
+using ::testing::IsEmpty;
 using testing::LifetimesOf;
 using testing::OutputsOnly;
 using testing::Record;
 using testing::Recorded;
 using testing::Step;
 using testing::Steps;
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
 
 std::vector<InPlacePair> PairsOf(const OpGraph& graph, const Recorded& recorded) {
   return FindInPlacePairs(graph, LifetimesOf(graph, recorded), recorded.trace);

@@ -43,16 +43,22 @@ TEST(LifetimesTest, InsideAnOpTheRecordedOrderIsKept) {
   g.Op("sum", {y, z}, {out});
   g.graph.outputs = {out};
   Steps steps = OutputsOnly(g.graph);
-  steps[1] = {{Kind::kAllocWorkspace, 0, 64}, {Kind::kAllocStorage, g.graph.value(y).storage, 64},
-              {Kind::kFreeWorkspace, 0, 0},   {Kind::kAllocWorkspace, 1, 64},
-              {Kind::kAllocStorage, g.graph.value(z).storage, 64}, {Kind::kFreeWorkspace, 1, 0}};
+  steps[1] = {{Kind::kAllocWorkspace, 0, 64},
+              {Kind::kAllocStorage, g.graph.value(y).storage, 64},
+              {Kind::kFreeWorkspace, 0, 0},
+              {Kind::kAllocWorkspace, 1, 64},
+              {Kind::kAllocStorage, g.graph.value(z).storage, 64},
+              {Kind::kFreeWorkspace, 1, 0}};
   const auto lifetimes = LifetimesOf(g.graph, Record(g.graph, steps));
-  const auto overlap = [&](std::size_t i, std::size_t k) { return lifetimes[i].lifetime.Overlaps(lifetimes[k].lifetime); };
+  const auto overlap = [&](std::size_t i, std::size_t k) {
+    return lifetimes[i].lifetime.Overlaps(lifetimes[k].lifetime);
+  };
   constexpr std::size_t kX = 0, kW1 = 1, kY = 2, kW2 = 3, kZ = 4;
   EXPECT_EQ(lifetimes[kW1].storage, -1);
   EXPECT_FALSE(overlap(kW1, kW2));
   EXPECT_FALSE(overlap(kW1, kZ)) << "z comes after w1 is gone";
-  for (const auto& [i, k] : {std::pair{kX, kW1}, {kX, kY}, {kX, kW2}, {kX, kZ}, {kW1, kY}, {kY, kW2}, {kW2, kZ}, {kY, kZ}}) {
+  for (const auto& [i, k] :
+       {std::pair{kX, kW1}, {kX, kY}, {kX, kW2}, {kX, kZ}, {kW1, kY}, {kY, kW2}, {kW2, kZ}, {kY, kZ}}) {
     EXPECT_TRUE(overlap(i, k)) << i << ", " << k;
   }
 }

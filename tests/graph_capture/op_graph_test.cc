@@ -15,9 +15,9 @@
 namespace livepool {
 namespace {
 
+using ::testing::ElementsAre;
 using testing::FloatValue;
 using testing::GraphBuilder;
-using ::testing::ElementsAre;
 
 TEST(ValueTest, TheSameGeometryIsTheSameViewOfOneStorage) {
   const Value a = FloatValue({2, 3}, {3, 1});
@@ -73,7 +73,8 @@ TEST_P(StridesTest, AreDenseWithoutOverlapOrNot) {
   EXPECT_EQ(FloatValue(GetParam().sizes, GetParam().strides).NonOverlappingAndDense(), GetParam().dense);
 }
 
-INSTANTIATE_TEST_SUITE_P(Patterns, StridesTest, ::testing::ValuesIn(kPatterns), [](const auto& test) { return test.param.name; });
+INSTANTIATE_TEST_SUITE_P(Patterns, StridesTest, ::testing::ValuesIn(kPatterns),
+                         [](const auto& test) { return test.param.name; });
 
 // By the definition: the places of all elements are 0, 1, ..., numel - 1, in some order.
 bool IsDenseByCounting(const Value& value) {
@@ -97,7 +98,8 @@ TEST(StridesRandomTest, EqualACount) {
   int dense = 0;
   for (int i = 0; i < 20'000; ++i) {
     Value value = FloatValue({}, {});
-    for (std::size_t dims = random() % 5; dims > 0; --dims) value.sizes.push_back(static_cast<std::int64_t>(random() % 10 == 0 ? 0 : 1 + random() % 3));
+    for (std::size_t dims = random() % 5; dims > 0; --dims)
+      value.sizes.push_back(static_cast<std::int64_t>(random() % 10 == 0 ? 0 : 1 + random() % 3));
     value.strides = testing::Contiguous(value.sizes);
     // Permuted, and then perhaps spoilt.
     std::vector<std::size_t> order(value.sizes.size());
@@ -108,8 +110,10 @@ TEST(StridesRandomTest, EqualACount) {
       value.sizes[k] = sorted.sizes[order[k]];
       value.strides[k] = sorted.strides[order[k]];
     }
-    if (!value.strides.empty() && random() % 2 == 0) value.strides[random() % value.strides.size()] = static_cast<std::int64_t>(random() % 9);
-    ASSERT_EQ(value.NonOverlappingAndDense(), IsDenseByCounting(value)) << ::testing::PrintToString(value.sizes) << ::testing::PrintToString(value.strides);
+    if (!value.strides.empty() && random() % 2 == 0)
+      value.strides[random() % value.strides.size()] = static_cast<std::int64_t>(random() % 9);
+    ASSERT_EQ(value.NonOverlappingAndDense(), IsDenseByCounting(value))
+        << ::testing::PrintToString(value.sizes) << ::testing::PrintToString(value.strides);
     dense += value.NonOverlappingAndDense();
   }
   EXPECT_GT(dense, 5'000);

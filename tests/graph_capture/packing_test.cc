@@ -35,10 +35,9 @@ class PackingTest : public ::testing::Test {
 TEST_F(PackingTest, MakesOneBufferForEachPlannedAllocation) {
   const Packing packing = MakePacking(lifetimes_, {}, trace_, 64);
   EXPECT_THAT(packing.buffer_of, ElementsAre(0, 1, 2, -1, -1));
-  EXPECT_THAT(packing.problem.buffers,
-              ElementsAre(Buffer{.id = 0, .lifetime = {1, 6}, .size = 128, .alignment = 64},
-                          Buffer{.id = 1, .lifetime = {2, 3}, .size = 64, .alignment = 64},
-                          Buffer{.id = 2, .lifetime = {5, 9}, .size = 128, .alignment = 64}));
+  EXPECT_THAT(packing.problem.buffers, ElementsAre(Buffer{.id = 0, .lifetime = {1, 6}, .size = 128, .alignment = 64},
+                                                   Buffer{.id = 1, .lifetime = {2, 3}, .size = 64, .alignment = 64},
+                                                   Buffer{.id = 2, .lifetime = {5, 9}, .size = 128, .alignment = 64}));
 }
 
 TEST_F(PackingTest, RoundsToTheAlignmentOfTheDevice) {
@@ -60,7 +59,8 @@ TEST_F(PackingTest, AChainIsOneBuffer) {
 TEST_F(PackingTest, ALongChainGrowsLinkByLink) {
   lifetimes_[1].lifetime = {5, 9};
   lifetimes_[2].lifetime = {8, 20};
-  const std::vector<InPlacePair> pairs{{.op = 0, .predecessor = 0, .successor = 1}, {.op = 2, .predecessor = 1, .successor = 2}};
+  const std::vector<InPlacePair> pairs{{.op = 0, .predecessor = 0, .successor = 1},
+                                       {.op = 2, .predecessor = 1, .successor = 2}};
   const Packing packing = MakePacking(lifetimes_, pairs, trace_, 64);
   EXPECT_THAT(packing.buffer_of, ElementsAre(0, 0, 0, -1, -1));
   ASSERT_EQ(packing.problem.buffers.size(), 1U);
@@ -75,11 +75,13 @@ TEST_F(PackingTest, TheTableIsKeyedByOpAndPosition) {
   EXPECT_NO_THROW(table.Check());
   EXPECT_EQ(table.ops(), 4U);
   EXPECT_THAT(table.first_of_op, ElementsAre(0, 2, 2, 4, 4));
-  EXPECT_THAT(table.allocations, ElementsAre(PlannedAllocation{.size = 128, .range = 0}, PlannedAllocation{.size = 64, .range = 1},
-                                             PlannedAllocation{.size = 128, .range = 0, .in_place = true},
-                                             PlannedAllocation{.size = 64, .range = PlannedAllocation::kUpstream}))
+  EXPECT_THAT(table.allocations,
+              ElementsAre(PlannedAllocation{.size = 128, .range = 0}, PlannedAllocation{.size = 64, .range = 1},
+                          PlannedAllocation{.size = 128, .range = 0, .in_place = true},
+                          PlannedAllocation{.size = 64, .range = PlannedAllocation::kUpstream}))
       << "what is made between ops has no key";
-  EXPECT_THAT(table.ranges, ElementsAre(SlotRange{.offset = plan.offsets[0], .size = 128}, SlotRange{.offset = plan.offsets[1], .size = 64}));
+  EXPECT_THAT(table.ranges, ElementsAre(SlotRange{.offset = plan.offsets[0], .size = 128},
+                                        SlotRange{.offset = plan.offsets[1], .size = 64}));
   EXPECT_EQ(table.height, plan.height);
 }
 

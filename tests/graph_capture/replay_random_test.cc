@@ -52,7 +52,9 @@ RandomGraph MakeRandomGraph(std::mt19937_64& random) {
   Steps steps;
   std::vector<ValueId> alive{g.Tensor({16, 16}, StorageKind::kInput), g.Tensor({32}, StorageKind::kState)};
   const auto pick = [&] { return below(3) > 0 ? alive.back() : alive[below(alive.size())]; };
-  const auto random_sizes = [&] { return std::vector<std::int64_t>{static_cast<std::int64_t>(1 + below(8)), static_cast<std::int64_t>(1 + below(24))}; };
+  const auto random_sizes = [&] {
+    return std::vector<std::int64_t>{static_cast<std::int64_t>(1 + below(8)), static_cast<std::int64_t>(1 + below(24))};
+  };
   std::int32_t workspaces = 0;
   for (std::size_t ops = 1 + below(60); ops > 0; --ops) {
     std::vector<Step>& step = steps.emplace_back();
@@ -64,8 +66,10 @@ RandomGraph MakeRandomGraph(std::mt19937_64& random) {
     const Value& shape = g.graph.value(input);
     switch (below(8)) {
       case 0: {  // a view, perhaps of all bytes in another order
-        const ValueId view = below(2) == 0 ? g.View(input, {shape.numel() > 1 ? shape.numel() / 2 : 1}, {1}, shape.storage_offset)
-                                           : g.View(input, {shape.sizes.rbegin(), shape.sizes.rend()}, {shape.strides.rbegin(), shape.strides.rend()}, shape.storage_offset);
+        const ValueId view = below(2) == 0
+                                 ? g.View(input, {shape.numel() > 1 ? shape.numel() / 2 : 1}, {1}, shape.storage_offset)
+                                 : g.View(input, {shape.sizes.rbegin(), shape.sizes.rend()},
+                                          {shape.strides.rbegin(), shape.strides.rend()}, shape.storage_offset);
         g.Op("view", {input}, {view});
         alive.push_back(view);
         break;
@@ -140,7 +144,8 @@ Planned MakePlanned(const RandomGraph& random, Bytes alignment) {
   result.table.Check();
   result.in_place_input.assign(random.graph.ops.size(), -1);
   for (const InPlacePair& pair : result.pairs) result.in_place_input[static_cast<std::size_t>(pair.op)] = pair.input;
-  for (const PlannedAllocation& each : result.table.allocations) result.planned += each.range != PlannedAllocation::kUpstream;
+  for (const PlannedAllocation& each : result.table.allocations)
+    result.planned += each.range != PlannedAllocation::kUpstream;
   return result;
 }
 
@@ -153,7 +158,13 @@ class Replay {
   };
 
   Replay(const RandomGraph& random, const Planned& planned, ArenaPool& pool, Pass& pass, Holder holder)
-      : graph_(random.graph), steps_(random.steps), planned_(planned), pool_(pool), pass_(pass), holder_(holder), storages_(graph_.storages.size()) {
+      : graph_(random.graph),
+        steps_(random.steps),
+        planned_(planned),
+        pool_(pool),
+        pass_(pass),
+        holder_(holder),
+        storages_(graph_.storages.size()) {
     for (std::size_t i = 0; i < storages_.size(); ++i) {
       keeps_.push_back(holder_.random != nullptr && (*holder_.random)() % 4 == 0);
       if (graph_.storages[i].kind == StorageKind::kIntermediate) continue;
@@ -182,7 +193,8 @@ class Replay {
         seen[static_cast<std::size_t>(id)] = true;
       }
       for (std::size_t value = 0; value < graph_.values.size(); ++value) {
-        if (last_use_of_values[value] == static_cast<OpIndex>(i) && seen[value]) --holders[static_cast<std::size_t>(graph_.values[value].storage)];
+        if (last_use_of_values[value] == static_cast<OpIndex>(i) && seen[value])
+          --holders[static_cast<std::size_t>(graph_.values[value].storage)];
       }
       for (const StorageId id : drops[i]) Drop(static_cast<std::size_t>(id));
     }
@@ -216,7 +228,9 @@ class Replay {
     memory.pattern = ++last_pattern_;
     std::memset(memory.address, memory.pattern, static_cast<std::size_t>(memory.size));
   }
-  static bool Intact(const Memory& memory) { return testing::AllBytesAre(memory.address, memory.size, std::byte{memory.pattern}); }
+  static bool Intact(const Memory& memory) {
+    return testing::AllBytesAre(memory.address, memory.size, std::byte{memory.pattern});
+  }
 
   void Drop(std::size_t storage) {
     Memory& memory = storages_[storage];
@@ -276,7 +290,8 @@ class Replay {
       return;
     }
     for (const StorageId id : made) Write(storages_[static_cast<std::size_t>(id)]);
-    const bool in_place = planned_.in_place_input[i] >= 0 && !made.empty() && storages_[given_].address == storages_[static_cast<std::size_t>(made[0])].address;
+    const bool in_place = planned_.in_place_input[i] >= 0 && !made.empty() &&
+                          storages_[given_].address == storages_[static_cast<std::size_t>(made[0])].address;
     CheckInputs(op, in_place ? static_cast<StorageId>(given_) : -1);
     for (const ValueId id : op.writes) Write(storages_[static_cast<std::size_t>(graph_.value(id).storage)]);
   }

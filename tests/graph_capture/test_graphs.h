@@ -48,7 +48,8 @@ class GraphBuilder {
     return Add(std::move(value));
   }
   // Another value on the storage of `base`.
-  ValueId View(ValueId base, std::vector<std::int64_t> sizes, std::vector<std::int64_t> strides, std::int64_t offset = 0) {
+  ValueId View(ValueId base, std::vector<std::int64_t> sizes, std::vector<std::int64_t> strides,
+               std::int64_t offset = 0) {
     Value value = FloatValue(std::move(sizes), std::move(strides));
     value.storage = graph.value(base).storage;
     value.storage_offset = offset;
@@ -87,7 +88,8 @@ inline Steps OutputsOnly(const OpGraph& graph) {
   for (std::size_t i = 0; i < graph.ops.size(); ++i) {
     for (const ValueId id : graph.ops[i].outputs) {
       const StorageId storage = graph.value(id).storage;
-      if (graph.storage(storage).kind != StorageKind::kIntermediate || made[static_cast<std::size_t>(storage)]) continue;
+      if (graph.storage(storage).kind != StorageKind::kIntermediate || made[static_cast<std::size_t>(storage)])
+        continue;
       made[static_cast<std::size_t>(storage)] = true;
       steps[i].push_back({Step::Kind::kAllocStorage, storage, graph.storage(storage).size});
     }
@@ -101,7 +103,8 @@ inline std::vector<std::vector<StorageId>> DropsOf(const OpGraph& graph) {
   const std::vector<OpIndex> last_use = graph.LastUseOfStorages();
   for (std::size_t i = 0; i < last_use.size(); ++i) {
     if (graph.storages[i].kind != StorageKind::kIntermediate || last_use[i] < 0) continue;
-    if (static_cast<std::size_t>(last_use[i]) < drops.size()) drops[static_cast<std::size_t>(last_use[i])].push_back(static_cast<StorageId>(i));
+    if (static_cast<std::size_t>(last_use[i]) < drops.size())
+      drops[static_cast<std::size_t>(last_use[i])].push_back(static_cast<StorageId>(i));
   }
   return drops;
 }

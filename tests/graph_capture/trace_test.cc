@@ -33,14 +33,16 @@ TEST_F(TraceTest, WritesEventsInOrderAndTimesThem) {
   writer_.EndOp();
   Free(0);
   const Trace& trace = writer_.trace();
-  EXPECT_THAT(trace.events, ElementsAre(TraceEvent{Kind::kOpBegin, 0}, TraceEvent{Kind::kAlloc, 0}, TraceEvent{Kind::kAlloc, 1},
-                                        TraceEvent{Kind::kFree, 1}, TraceEvent{Kind::kOpEnd, 0}, TraceEvent{Kind::kOpBegin, 1},
-                                        TraceEvent{Kind::kAlloc, 2}, TraceEvent{Kind::kOpEnd, 1}, TraceEvent{Kind::kFree, 0}));
+  EXPECT_THAT(trace.events,
+              ElementsAre(TraceEvent{Kind::kOpBegin, 0}, TraceEvent{Kind::kAlloc, 0}, TraceEvent{Kind::kAlloc, 1},
+                          TraceEvent{Kind::kFree, 1}, TraceEvent{Kind::kOpEnd, 0}, TraceEvent{Kind::kOpBegin, 1},
+                          TraceEvent{Kind::kAlloc, 2}, TraceEvent{Kind::kOpEnd, 1}, TraceEvent{Kind::kFree, 0}));
   EXPECT_EQ(trace.ops, 2);
-  EXPECT_THAT(trace.allocations,
-              ElementsAre(TraceAllocation{.size = 100, .op = 0, .nth = 0, .birth = 1, .death = 8},
-                          TraceAllocation{.size = 200, .op = 0, .nth = 1, .birth = 2, .death = 3},
-                          TraceAllocation{.size = 300, .op = 1, .nth = 0, .birth = 6, .death = TraceAllocation::kNeverFreed}));
+  EXPECT_THAT(
+      trace.allocations,
+      ElementsAre(TraceAllocation{.size = 100, .op = 0, .nth = 0, .birth = 1, .death = 8},
+                  TraceAllocation{.size = 200, .op = 0, .nth = 1, .birth = 2, .death = 3},
+                  TraceAllocation{.size = 300, .op = 1, .nth = 0, .birth = 6, .death = TraceAllocation::kNeverFreed}));
 }
 
 TEST_F(TraceTest, AllocationsBetweenOpsBelongToNone) {

@@ -14,8 +14,10 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::Optional;
 
-RuleResult SkylineOf(const Problem& problem, const std::vector<std::size_t>& by_rank, Bytes limit = kNoLimit) {
-  return Skyline(problem, CutIntoSections(problem), by_rank, limit);
+RuleResult SkylineOf(const Problem& problem, const std::vector<std::size_t>& by_rank, Bytes limit = kNoLimit,
+                     std::optional<double> tightness = std::nullopt) {
+  const Sections sections = CutIntoSections(problem);
+  return Skyline(problem, sections, RangeTree(sections), {by_rank, tightness}, limit);
 }
 
 TEST(Skyline, OfNothing) { EXPECT_THAT(SkylineOf({}, {}), Optional(ElementsAre())); }
@@ -58,6 +60,18 @@ TEST(Skyline, GivesUpAtTheLimit) {
   EXPECT_FALSE(SkylineOf(problem, {0, 1, 2}, 15).has_value());
 }
 
+//   5 |    +--2--+        The bound is 5, and section 1 = {1, 2} has no slack. By rank, 0 and 2 lie at the floor and 1
+//   2 | +0-+--2--+        goes on top of them, at 6. Where slack is scarce, 1 comes before 0: it covers section 1.
+//   0 | +--1--+
+//       0  1  2  3
+TEST(Skyline, KeepsTightSectionsWhole) {
+  const Problem problem{{{.id = 0, .lifetime = {0, 1}, .size = 1},
+                         {.id = 1, .lifetime = {0, 2}, .size = 2},
+                         {.id = 2, .lifetime = {1, 3}, .size = 3}}};
+  EXPECT_THAT(SkylineOf(problem, {0, 1, 2}), Optional(ElementsAre(0, 3, 0)));
+  EXPECT_THAT(SkylineOf(problem, {0, 1, 2}, kNoLimit, 0.0), Optional(ElementsAre(2, 0, 2)));
+}
+
 TEST(Skyline, AnyRankIsValid) {
   for (const testing::NamedProblem& named : testing::HandMadeProblems()) {
     SCOPED_TRACE(named.name);
@@ -66,6 +80,11 @@ TEST(Skyline, AnyRankIsValid) {
     const RuleResult offsets = SkylineOf(named.problem, by_rank);
     ASSERT_TRUE(offsets);
     EXPECT_EQ(Validate(named.problem, testing::PlanOf(named.problem, *offsets)).message, "");
+    for (const double tightness : {0.0, 0.1, 1.0}) {
+      const RuleResult tight = SkylineOf(named.problem, by_rank, kNoLimit, tightness);
+      ASSERT_TRUE(tight);
+      EXPECT_EQ(Validate(named.problem, testing::PlanOf(named.problem, *tight)).message, "");
+    }
   }
 }
 

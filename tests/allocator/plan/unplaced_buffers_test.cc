@@ -17,11 +17,15 @@ TEST(UnplacedBuffers, GiveTheBestThatFits) {
   Sections sections;
   sections.ranges = {{0, 1}, {1, 2}, {0, 3}};
   sections.live = {0, 0, 0};
-  UnplacedBuffers unplaced(sections, {2, 0, 1});
+  const RangeTree tree(sections);
+  UnplacedBuffers unplaced(tree, {2, 0, 1});
   EXPECT_EQ(unplaced.BestInside({0, 3}), 2U);
   EXPECT_EQ(unplaced.BestInside({0, 2}), 0U);
   EXPECT_EQ(unplaced.BestInside({1, 3}), 1U);
   EXPECT_EQ(unplaced.BestInside({2, 3}), std::nullopt);
+  EXPECT_EQ(unplaced.BestInside({0, 3}, 1), 2U);
+  EXPECT_EQ(unplaced.BestInside({0, 2}, 1), 1U);
+  EXPECT_EQ(unplaced.BestInside({0, 2}, 0), 0U);
   unplaced.Remove(2);
   EXPECT_EQ(unplaced.BestInside({0, 3}), 0U);
   unplaced.Remove(0);
@@ -44,7 +48,8 @@ TEST(UnplacedBuffers, EqualALinearScan) {
     std::vector<std::size_t> left(sections.ranges.size());  // best first
     std::iota(left.begin(), left.end(), std::size_t{0});
     std::shuffle(left.begin(), left.end(), random);
-    UnplacedBuffers unplaced(sections, left);
+    const RangeTree tree(sections);
+    UnplacedBuffers unplaced(tree, left);
     while (!left.empty()) {
       for (SectionIndex begin = 0; begin < kSections; ++begin) {
         for (SectionIndex end = begin + 1; end <= kSections; ++end) {
@@ -52,6 +57,13 @@ TEST(UnplacedBuffers, EqualALinearScan) {
             return begin <= sections.ranges[i].begin && sections.ranges[i].end <= end;
           });
           EXPECT_EQ(unplaced.BestInside({begin, end}), best == left.end() ? std::nullopt : std::optional(*best));
+          const SectionIndex covered = begin + (end - begin) / 3;
+          const auto covering = std::find_if(left.begin(), left.end(), [&](std::size_t i) {
+            const SectionRange& range = sections.ranges[i];
+            return begin <= range.begin && range.end <= end && range.begin <= covered && covered < range.end;
+          });
+          EXPECT_EQ(unplaced.BestInside({begin, end}, covered),
+                    covering == left.end() ? std::nullopt : std::optional(*covering));
         }
       }
       const auto out = left.begin() + static_cast<std::ptrdiff_t>(random() % left.size());

@@ -27,9 +27,10 @@ class PassTest : public ::testing::Test {
   std::byte* At(Bytes offset) { return arena_.arena().base() + offset; }
 
   // op 0: 128 and 64 bytes; op 1: 64 bytes, and 256 upstream; op 2: in place over op 1's.
-  const SlotTable table_ = TableOf({{0, 128}, {128, 64}, {192, 64}}, {{{.size = 128, .range = 0}, {.size = 64, .range = 1}},
-                                                                     {{.size = 64, .range = 2}, {.size = 256, .range = kUpstream}},
-                                                                     {{.size = 64, .range = 2, .in_place = true}}});
+  const SlotTable table_ =
+      TableOf({{0, 128}, {128, 64}, {192, 64}}, {{{.size = 128, .range = 0}, {.size = 64, .range = 1}},
+                                                 {{.size = 64, .range = 2}, {.size = 256, .range = kUpstream}},
+                                                 {{.size = 64, .range = 2, .in_place = true}}});
   FakePool fake_;
   PlannedArena& arena_ = fake_.pool->Borrow(table_.height);
   const BoundTable& bound_ = *arena_.Bind(table_);
@@ -120,7 +121,8 @@ TEST_F(PassTest, ServesInPlaceForTheRightGiverOnly) {
   Pass pass(*fake_.pool, arena_, bound_, stream_, Fill::kNone);
   pass.BeginOp(1, nullptr);
   ASSERT_EQ(pass.Serve(64, stream_), At(192));
-  for (const void* giver : {static_cast<const void*>(nullptr), static_cast<const void*>(At(0)), static_cast<const void*>(this)}) {
+  for (const void* giver :
+       {static_cast<const void*>(nullptr), static_cast<const void*>(At(0)), static_cast<const void*>(this)}) {
     pass.BeginOp(2, giver);
     EXPECT_EQ(pass.Serve(64, stream_), nullptr);
   }
@@ -205,7 +207,8 @@ TEST_F(PassTest, FillsNothingAfterItsEnd) {
     ASSERT_EQ(pass.Serve(128, stream_), At(0));
     ASSERT_EQ(pass.Serve(64, stream_), At(128));
     arena_.Free(At(0));
-    EXPECT_THAT(fake_.backend->fills(), ::testing::ElementsAre(FakeBackend::FillCall{At(0), 128, std::byte{0xFF}, stream_}));
+    EXPECT_THAT(fake_.backend->fills(),
+                ::testing::ElementsAre(FakeBackend::FillCall{At(0), 128, std::byte{0xFF}, stream_}));
   }
   std::thread([&] { arena_.Free(At(128)); }).join();
   arena_.Release();

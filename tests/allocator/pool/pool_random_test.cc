@@ -132,10 +132,10 @@ class World {
  private:
   struct Tensor {
     std::byte* address = nullptr;
-    Bytes size = 0;               // of its slot
-    const Slot* slot = nullptr;   // of which slot: tensors that share it were joined
-    bool poisoned = false;        // its pass fills with NaN bytes
-    bool overwritten = false;     // a joined tensor has its bytes now
+    Bytes size = 0;              // of its slot
+    const Slot* slot = nullptr;  // of which slot: tensors that share it were joined
+    bool poisoned = false;       // its pass fills with NaN bytes
+    bool overwritten = false;    // a joined tensor has its bytes now
     unsigned char pattern = 0;
   };
   struct Table {
@@ -228,7 +228,8 @@ class World {
   }
 
   void ServeOne(RunningPass& running, const BoundTable::Entry& entry, bool fits, const void* giver) {
-    const Bytes size = fits ? entry.size - static_cast<Bytes>(Below(64)) : entry.size + 1 + static_cast<Bytes>(Below(512));
+    const Bytes size =
+        fits ? entry.size - static_cast<Bytes>(Below(64)) : entry.size + 1 + static_cast<Bytes>(Below(512));
     std::byte* const served = running.pass.Serve(size, nullptr);
     if (entry.slot == nullptr) {
       ASSERT_EQ(served, nullptr);
@@ -237,12 +238,14 @@ class World {
     // Everything that other threads freed was freed before this, so the reference knows what is free, exactly.
     bool right = fits;
     if (entry.in_place) {
-      const auto owners = std::count_if(tensors_.begin(), tensors_.end(), [&](const Tensor& t) { return t.slot == entry.slot; });
+      const auto owners =
+          std::count_if(tensors_.begin(), tensors_.end(), [&](const Tensor& t) { return t.slot == entry.slot; });
       right = fits && giver == entry.slot->begin && owners == 1;
     } else {
       for (const Tensor& tensor : tensors_) right = right && !Overlaps(tensor, entry.slot->begin, entry.slot->size);
     }
-    ASSERT_EQ(served != nullptr, right) << (entry.in_place ? "in place" : "alone") << ", size " << size << " for " << entry.size;
+    ASSERT_EQ(served != nullptr, right) << (entry.in_place ? "in place" : "alone") << ", size " << size << " for "
+                                        << entry.size;
     if (served == nullptr) {
       ++misses_;
       if (fits) ++refused_;
@@ -280,8 +283,10 @@ class World {
     const Tensor tensor = Take(Below(tensors_.size()));
     PlannedArena* const arena = fake_.pool->Find(tensor.address);
     Free(tensor);
-    const bool held = std::any_of(passes_.begin(), passes_.end(), [&](const auto& each) { return &each->arena == arena && each->fill == Fill::kNan; });
-    const bool last = std::none_of(tensors_.begin(), tensors_.end(), [&](const Tensor& t) { return t.slot == tensor.slot; });
+    const bool held = std::any_of(passes_.begin(), passes_.end(),
+                                  [&](const auto& each) { return &each->arena == arena && each->fill == Fill::kNan; });
+    const bool last =
+        std::none_of(tensors_.begin(), tensors_.end(), [&](const Tensor& t) { return t.slot == tensor.slot; });
     // Where another thread has freed a slot's other owner, the arena may not have seen that yet.
     if (held && last && tensor.slot->live == 0) {
       ASSERT_TRUE(testing::AllBytesAre(tensor.address, tensor.size, std::byte{0xFF})) << "not poisoned";

@@ -47,7 +47,7 @@ def test_keywords(livepool, same):
         return x * scale + shift + (0 if mask is None else mask)
 
     graph = _both(livepool, same, fn, scale=torch.tensor(2.0), mask=X + 5)
-    same(graph.replay(Y, mask=Y, scale=torch.tensor(3.0)), Y * 3 + 1 + Y)  # in another order
+    same(graph.replay(Y, mask=Y + 7, scale=torch.tensor(3.0)), Y * 3 + 1.0 + (Y + 7))  # in another order
 
 
 def test_nested_arguments(livepool, same):

@@ -127,3 +127,19 @@ def test_refusal_leaves_the_generator_as_the_pass_did(livepool):
     with pytest.raises(livepool.CaptureRefused):
         livepool.capture(_seeded, X)
     assert torch.get_rng_state().equal(want)
+
+
+def test_explicit_generator_that_the_pass_seeds_is_seen_by_the_check(livepool):
+    """manual_seed on a generator is no operator; the first replay on other bytes differs from the callable."""
+    generator = torch.Generator()
+
+    def fn(x):
+        generator.manual_seed(7)
+        return torch.rand(6, generator=generator) + x
+
+    try:
+        graph = livepool.capture(fn, X)
+    except livepool.CaptureRefused:
+        return
+    with pytest.raises(livepool.CheckFailed):
+        graph.replay(X + 1)

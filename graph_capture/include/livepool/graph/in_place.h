@@ -12,9 +12,9 @@ namespace livepool {
 // The output buffer of `op` may take the slot of the buffer of `input`.
 struct InPlacePair {
   OpIndex op = 0;
-  ValueId input = 0;                  // the value whose storage must have no other holder at run time
-  AllocationIndex predecessor = 0;    // the buffer of `input`
-  AllocationIndex successor = 0;      // the buffer of the op's output
+  ValueId input = 0;                // the value whose storage must have no other holder at run time
+  AllocationIndex predecessor = 0;  // the buffer of `input`
+  AllocationIndex successor = 0;    // the buffer of the op's output
 
   friend bool operator==(const InPlacePair&, const InPlacePair&) = default;
 };

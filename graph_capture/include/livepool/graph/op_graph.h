@@ -49,7 +49,7 @@ struct Storage {
 };
 
 struct Op {
-  std::string name;  // "aten::add.Tensor"
+  std::string name;              // "aten::add.Tensor"
   std::vector<ValueId> inputs;   // tensors in argument order, lists flattened
   std::vector<ValueId> outputs;  // tensors in result order, lists flattened
   std::vector<ValueId> writes;   // inputs that the op writes to, by its schema

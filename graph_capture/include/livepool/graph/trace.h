@@ -6,9 +6,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "livepool/plan/problem.h"
 #include "livepool/pool/slot_table.h"
 #include "livepool/pool/trace_sink.h"
-#include "livepool/plan/problem.h"
 
 namespace livepool {
 
@@ -25,10 +25,10 @@ struct TraceEvent {
 };
 
 struct TraceAllocation {
-  Bytes size = 0;              // as requested
-  OpIndex op = -1;             // the op inside which it was made; -1: between ops
-  std::int32_t nth = 0;        // counts the allocations of that op from 0
-  bool same_stream = true;     // on the stream of the pass
+  Bytes size = 0;           // as requested
+  OpIndex op = -1;          // the op inside which it was made; -1: between ops
+  std::int32_t nth = 0;     // counts the allocations of that op from 0
+  bool same_stream = true;  // on the stream of the pass
   Time birth = 0;
   Time death = kNeverFreed;
 

@@ -6,6 +6,21 @@
 
 namespace livepool {
 
+// The ideas of the depth-first search (docs/planner.md). None of them changes which capacities can be packed; each
+// makes the search faster.
+struct SearchSwitches {
+  bool bound = true;           // prune by what must still lie above each offset
+  bool fewest_answers = true;  // ask the section with the fewest answers; else the lowest niche
+  bool memo = true;            // remember states that have failed
+  bool split = true;           // solve parts that share no buffer one by one
+  bool ceiling = true;         // a buffer that overlaps all others goes to the top
+  bool twins = true;           // of equal buffers only one is tried
+  bool restarts = true;        // give up a run soon, and begin anew in another order
+  bool weigh_failures = true;  // near the bound, ask first where the search has failed before
+
+  friend bool operator==(const SearchSwitches&, const SearchSwitches&) = default;
+};
+
 // Each rule can be switched off; at least one must stay on that honours what the problem asks for.
 struct PlannerOptions {
   // Buffers of lowest feasible offset first, in several orders. Skipped if a buffer has a fixed offset.

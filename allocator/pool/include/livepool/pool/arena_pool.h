@@ -15,10 +15,10 @@ namespace livepool {
 // Counts since the process began, over all passes of a device.
 struct PoolStats {
   std::int64_t passes = 0;
-  std::int64_t hits = 0;      // allocations served from a slot
-  std::int64_t misses = 0;    // planned for a slot, or not foreseen at all, and served upstream
-  std::int64_t upstream = 0;  // foreseen by the plan to go upstream (outputs, for example)
-  Bytes arena_bytes = 0;      // mapped now, over all arenas
+  std::int64_t hits = 0;       // allocations served from a slot
+  std::int64_t misses = 0;     // planned for a slot, or not foreseen at all, and served upstream
+  std::int64_t upstream = 0;   // foreseen by the plan to go upstream (outputs, for example)
+  Bytes arena_bytes = 0;       // mapped now, over all arenas
   Bytes arena_peak_bytes = 0;  // the most that was mapped at once
   Bytes live_bytes = 0;        // in slots that are still in use, as of the end of each arena's last pass
 

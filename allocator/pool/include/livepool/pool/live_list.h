@@ -36,7 +36,8 @@ class LiveList {
 inline Slot* LiveList::FindLeft(const Slot& slot) {
   Slot* left = &head_;
   // A hint may point to any slot that was once a neighbour. It helps only while it is live.
-  if (slot.left_hint != nullptr && slot.left_hint->live > 0 && slot.left_hint->begin <= slot.begin) left = slot.left_hint;
+  Slot* const hint = slot.left_hint;
+  if (hint != nullptr && hint->live > 0 && hint->begin <= slot.begin) left = hint;
   while (left->next != nullptr && left->next->begin <= slot.begin) left = left->next;
   return left;
 }

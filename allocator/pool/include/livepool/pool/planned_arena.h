@@ -16,7 +16,7 @@ namespace livepool {
 
 // A SlotTable at the addresses of one arena.
 struct BoundTable {
-  struct Entry {  // one PlannedAllocation
+  struct Entry {           // one PlannedAllocation
     Slot* slot = nullptr;  // null: upstream
     AddressCell* cell = nullptr;
     Bytes size = 0;

@@ -15,9 +15,9 @@ struct alignas(64) Slot {  // one cache line
   std::byte* begin = nullptr;
   Bytes size = 0;
 
-  int live = 0;            // DataPtrs on this range now
-  bool zeroed = false;     // Fill::kZero has been done
-  Slot* prev = nullptr;    // neighbours in the LiveList, by address
+  int live = 0;          // DataPtrs on this range now
+  bool zeroed = false;   // Fill::kZero has been done
+  Slot* prev = nullptr;  // neighbours in the LiveList, by address
   Slot* next = nullptr;
   Slot* left_hint = nullptr;  // the left neighbour that the last insertion found
 

@@ -15,9 +15,9 @@ using OpIndex = std::int32_t;
 struct PlannedAllocation {
   static constexpr std::int32_t kUpstream = -1;  // not planned: escapes, or could not be followed
 
-  Bytes size = 0;                 // rounded to the arena's alignment
-  std::int32_t range = kUpstream; // index into SlotTable::ranges
-  bool in_place = false;          // joins the live owner of `range` (see Note [In-place slots] in pass.cc)
+  Bytes size = 0;                  // rounded to the arena's alignment
+  std::int32_t range = kUpstream;  // index into SlotTable::ranges
+  bool in_place = false;           // joins the live owner of `range` (see Note [In-place slots] in pass.cc)
 
   friend bool operator==(const PlannedAllocation&, const PlannedAllocation&) = default;
 };

@@ -1,0 +1,106 @@
+#include "portfolio.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cmath>
+#include <optional>
+
+#include "offset_best_fit.h"
+#include "order.h"
+#include "skyline.h"
+#include "whole_slots.h"
+
+namespace livepool {
+namespace {
+
+// Offset best fit runs up to this many overlapping pairs: about 50 ms.
+constexpr std::uint64_t kMaxPairs = 1'000'000;
+
+// Buffers a and b overlap if the later one of them begins while the other one lives: so at each birth, all that are
+// alive then.
+std::uint64_t CountOverlappingPairs(const Sections& sections) {
+  std::vector<std::uint64_t> begins(sections.count() + 1);
+  std::vector<std::uint64_t> ends(sections.count() + 1);
+  for (const SectionRange& range : sections.ranges) {
+    ++begins[range.begin];
+    ++ends[range.end];
+  }
+  std::uint64_t alive = 0;
+  std::uint64_t pairs = 0;
+  for (SectionIndex s = 0; s < sections.count(); ++s) {
+    alive -= ends[s];
+    pairs += begins[s] * alive + begins[s] * (begins[s] - (begins[s] > 0 ? 1 : 0)) / 2;
+    alive += begins[s];
+  }
+  return pairs;
+}
+
+struct SkylineRule {
+  Order order;
+  std::optional<double> tightness;
+};
+
+// The letters name an order in minimalloc's way (W: lifetime, A: area, T: peak, Z: size, U: death, L: birth, C:
+// sections).
+std::vector<SkylineRule> SkylineRules() {
+  return {
+      {{Key::kArea, Key::kSize}, std::nullopt},                   // AZ
+      {{Key::kLifetime, Key::kArea, Key::kPeak}, std::nullopt},   // WAT
+      {{Key::kBirth, Key::kSize}, 0.02},                          // LZ
+      {{Key::kPeak, Key::kLifetime, Key::kArea}, 0.02},           // TWA
+      {{Key::kPeak, Key::kLifetime, Key::kArea}, std::nullopt},   // TWA
+      {{Key::kLifetime, Key::kArea, Key::kPeak}, 0.1},            // WAT
+      {{Key::kDeath, Key::kSize}, 0.1},                           // UZ
+      {{Key::kSections, Key::kSize}, 0.1},                        // CZ
+      {{Key::kSize, Key::kLifetime}, 1.0},                        // ZW
+      {{Key::kPeak, Key::kArea, Key::kLifetime}, std::nullopt},   // TAW
+  };
+}
+
+std::string NameOf(const SkylineRule& rule) {
+  std::string name = "skyline by " + ToString(rule.order);
+  if (rule.tightness) name += ", tight at " + std::to_string(std::lround(*rule.tightness * 100)) + " %";
+  return name;
+}
+
+std::vector<Order> BestFitOrders() {
+  return {
+      {Key::kBirth, Key::kSize},
+      {Key::kSize, Key::kLifetime, Key::kBirth},
+      {Key::kArea, Key::kSize, Key::kBirth},
+      {Key::kLifetime, Key::kSize, Key::kBirth},
+  };
+}
+
+}  // namespace
+
+std::vector<Rule> Portfolio(const Problem& problem, const Sections& sections, const RangeTree& tree,
+                            const PlannerOptions& options) {
+  const bool fixed = std::any_of(problem.buffers.begin(), problem.buffers.end(),
+                                 [](const Buffer& buffer) { return buffer.fixed_offset.has_value(); });
+  const bool only_best_fit = fixed || (!options.skyline && !options.whole_slots);
+  std::vector<Rule> rules;
+  if (options.skyline) {
+    for (const SkylineRule& rule : SkylineRules()) {
+      rules.push_back({NameOf(rule), false, [&problem, &sections, &tree, rule](Bytes limit) {
+                         return Skyline(problem, sections, tree,
+                                        {SortBuffers(problem, sections, rule.order), rule.tightness}, limit);
+                       }});
+    }
+  }
+  if (options.offset_best_fit && (only_best_fit || CountOverlappingPairs(sections) <= kMaxPairs)) {
+    for (const Order& order : BestFitOrders()) {
+      rules.push_back({"offset best fit by " + ToString(order), true, [&problem, &sections, order](Bytes limit) {
+                         return OffsetBestFit(problem, SortBuffers(problem, sections, order), limit);
+                       }});
+    }
+  }
+  if (options.whole_slots) {
+    rules.push_back({"whole slots by birth", false, [&problem](Bytes limit) { return WholeSlots(problem, limit); }});
+  }
+  if (fixed) std::erase_if(rules, [](const Rule& rule) { return !rule.honours_fixed_offsets; });
+  return rules;
+}
+
+}  // namespace livepool
