@@ -1,6 +1,7 @@
 #include "depth_first_search.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -25,6 +26,7 @@ class SearchInUnits final : public DepthFirstSearch {
         failed_(switches.memo ? memo_size : 1),
         crossing_(problem.sections + std::size_t{1}),
         failures_(problem.sections, 1.0),
+        weights_(problem.sections, 1.0),
         offsets_(problem.items.size()) {
     for (const SearchProblem::Item& item : problem.items) Cross(item, 1);
   }
@@ -87,7 +89,7 @@ class SearchInUnits final : public DepthFirstSearch {
     const std::uint16_t item_index = state.open[index].item;
     const SearchProblem::Item& item = problem_.items[item_index];
     if (item.size > state.capacity - state.open[index].offset) {
-      ++failures_[state.begin];
+      Blame(state.begin);
       return SearchOutcome::kExhausted;
     }
     state.capacity = static_cast<Unit>(state.capacity - item.size);
@@ -130,7 +132,7 @@ class SearchInUnits final : public DepthFirstSearch {
     if (Exhausted()) return SearchOutcome::kStopped;
     ++nodes_;
     if (!profile_.Read(state.list(), state.begin, state.end, state.capacity, switches_.bound)) {
-      ++failures_[profile_.failed_section()];
+      Blame(profile_.failed_section());
       return SearchOutcome::kExhausted;
     }
     const StateKey key = switches_.memo ? KeyOf(state) : StateKey{};
@@ -139,10 +141,10 @@ class SearchInUnits final : public DepthFirstSearch {
         Ask(profile_, state.begin, state.end, state.capacity,
             {.fewest_answers = switches_.fewest_answers,
              .bound = switches_.bound,
-             .failures = weigh_failures_ ? std::span<const double>(failures_) : std::span<const double>()});
+             .weights = weigh_failures_ ? std::span<const double>(weights_) : std::span<const double>()});
     const SearchOutcome outcome = TryAnswers(state, question);
     if (outcome == SearchOutcome::kExhausted) {
-      ++failures_[question.section];
+      Blame(question.section);
       if (switches_.memo) failed_.Insert(key);
     }
     return outcome;
@@ -231,6 +233,10 @@ class SearchInUnits final : public DepthFirstSearch {
     return key;
   }
 
+  void Blame(std::uint32_t section) {
+    weights_[section] = 1 / (1 + std::log2(++failures_[section]));
+  }
+
   bool Exhausted() {
     if (nodes_ >= node_limit_) return true;
     if (nodes_ % 256 == 255 && stop_ && stop_()) stopped_ = true;
@@ -247,6 +253,7 @@ class SearchInUnits final : public DepthFirstSearch {
   FailedStates failed_;
   std::vector<std::int32_t> crossing_;
   std::vector<double> failures_;  // by section, from 1
+  std::vector<double> weights_;   // by section: 1 / (1 + log2(failures))
   BumpArena arena_;
 
   std::span<const double> rank_;

@@ -1,6 +1,7 @@
 #include "livepool/plan/planner.h"
 
 #include <algorithm>
+#include <chrono>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "portfolio.h"
 #include "range_tree.h"
 #include "rule.h"
+#include "search_schedule.h"
 #include "sections.h"
 
 namespace livepool {
@@ -34,13 +36,13 @@ const Buffer* FirstFixed(const Problem& problem) {
   return first;
 }
 
-// No plan is lower: the lower bound, or the top of the highest fixed buffer.
-Bytes GoodEnough(const Problem& problem, Bytes lower_bound) {
-  Bytes height = lower_bound;
+// The top of the highest fixed buffer; 0 if there is none.
+Bytes FixedTop(const Problem& problem) {
+  Bytes top = 0;
   for (const Buffer& buffer : problem.buffers) {
-    if (buffer.fixed_offset) height = std::max(height, *buffer.fixed_offset + buffer.size);
+    if (buffer.fixed_offset) top = std::max(top, *buffer.fixed_offset + buffer.size);
   }
-  return height;
+  return top;
 }
 
 // Problems whose answer is plain.
@@ -49,38 +51,103 @@ std::optional<Plan> Shortcut(const Problem& problem) {
   if (problem.buffers.size() > 1) return std::nullopt;
   const Buffer& only = problem.buffers.front();
   const Bytes offset = only.fixed_offset.value_or(0);
-  return Plan{.offsets = {offset}, .height = offset + only.size, .lower_bound = only.size, .algorithm = "one buffer"};
+  return Plan{.offsets = {offset},
+              .height = offset + only.size,
+              .lower_bound = only.size,
+              .algorithm = "one buffer",
+              .proved_bound = only.fixed_offset ? offset + only.size : 0};
+}
+
+// The best plan so far, and whether it is time to stop.
+class Incumbent {
+ public:
+  Incumbent(const Problem& problem, const PlannerOptions& options, const PlanProgress& progress)
+      : problem_(problem), options_(options), progress_(progress), start_(Clock::now()) {
+    plan_.lower_bound = LowerBound(problem);
+    const Bytes fixed_top = FixedTop(problem);
+    if (fixed_top > plan_.lower_bound) plan_.proved_bound = fixed_top;
+  }
+
+  Bytes limit() const { return found_ ? plan_.height : kNoLimit; }
+  bool found() const { return found_; }
+  // Of what is worth finding.
+  Bytes goal() const { return std::max(options_.capacity.value_or(0), Bound()); }
+
+  void Offer(const Offsets& offsets, const std::string& algorithm) {
+    const Bytes height = Height(problem_, offsets);
+    if (height >= limit()) return;
+    plan_.offsets = offsets;
+    plan_.height = height;
+    plan_.algorithm = algorithm;
+    found_ = true;
+  }
+
+  void Prove(Bytes bound) {
+    if (bound > Bound()) plan_.proved_bound = bound;
+  }
+
+  // A plan is there that need not get better, or may not for lack of time.
+  bool Done() {
+    if (!found_) return false;
+    if (plan_.height <= goal()) return true;
+    if (!stopped_ && options_.time_limit) {
+      stopped_ = std::chrono::duration<double>(Clock::now() - start_).count() >= *options_.time_limit;
+    }
+    if (!stopped_ && progress_) stopped_ = !progress_(plan_);
+    return stopped_;
+  }
+
+  Plan Take() { return std::move(plan_); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  Bytes Bound() const { return std::max(plan_.lower_bound, plan_.proved_bound); }
+
+  const Problem& problem_;
+  const PlannerOptions& options_;
+  const PlanProgress& progress_;
+  const Clock::time_point start_;
+  Plan plan_;
+  bool found_ = false;
+  bool stopped_ = false;
+};
+
+void Search(const Problem& problem, const Sections& sections, const PlannerOptions& options, Incumbent& best) {
+  const SearchResult result = SearchBelow(problem, sections,
+                                          {.best_height = best.limit(),
+                                           .goal = best.goal(),
+                                           .max_nodes = options.search_nodes,
+                                           .seed = options.seed,
+                                           .switches = options.search,
+                                           .improved = [&](const Offsets& o) { best.Offer(o, "depth-first search"); },
+                                           .stop = [&] { return best.Done(); }});
+  best.Prove(result.proved_bound);
 }
 
 }  // namespace
 
-Plan MakePlan(const Problem& problem, const PlannerOptions& options) {
-  if (options == PlannerOptions{.skyline = false, .offset_best_fit = false, .whole_slots = false}) {
+Plan MakePlan(const Problem& problem, const PlannerOptions& options, const PlanProgress& progress) {
+  if (!options.skyline && !options.offset_best_fit && !options.whole_slots) {
     throw InvalidInput("PlannerOptions: every rule is off; leave at least one on");
   }
   CheckProblem(problem);
   if (std::optional<Plan> plan = Shortcut(problem)) return *std::move(plan);
 
-  const Buffer* const fixed = FirstFixed(problem);
-  const Bytes lower_bound = LowerBound(problem);
-  const Bytes good_enough = GoodEnough(problem, lower_bound);
+  Incumbent best(problem, options, progress);
   const Sections sections = CutIntoSections(problem);
   const RangeTree tree(sections);
-
-  std::optional<Plan> best;
   for (const Rule& rule : Portfolio(problem, sections, tree, options)) {
-    RuleResult offsets = rule.run(best ? best->height : kNoLimit);
-    if (!offsets) continue;
-    const Bytes height = Height(problem, *offsets);
-    best = Plan{*std::move(offsets), height, lower_bound, rule.name};
-    if (height == good_enough) break;
+    if (best.Done()) break;
+    if (const RuleResult offsets = rule.run(best.limit())) best.Offer(*offsets, rule.name);
   }
-  if (!best) {
+  if (!best.found()) {
     // Without fixed offsets the first rule runs without a limit, and gives a plan. So there is one.
-    throw InvalidInput("buffer " + std::to_string(fixed->id) +
+    throw InvalidInput("buffer " + std::to_string(FirstFixed(problem)->id) +
                        ": it has a fixed offset, which only PlannerOptions::offset_best_fit honours; turn it on");
   }
-  return *std::move(best);
+  if (!best.Done()) Search(problem, sections, options, best);
+  return best.Take();
 }
 
 }  // namespace livepool

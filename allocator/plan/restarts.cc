@@ -62,7 +62,7 @@ SearchOutcome Restarts::Solve(std::int64_t capacity, std::int64_t max_nodes, boo
     const SearchOutcome outcome = search_.Search({.capacity = capacity,
                                                   .rank = rank,
                                                   .max_nodes = nodes,
-                                                  .weigh_failures = tight && switches_.weigh_failures});
+                                                  .weigh_failures = tight && switches_.weigh_failures && run % 2 == 1});
     if (outcome == SearchOutcome::kSolved) last_solution_ = RankByOffset(search_.offsets());
     if (outcome != SearchOutcome::kStopped) return outcome;
     if (search_.nodes() - before < nodes) break;  // stopped from outside

@@ -41,7 +41,7 @@ struct Question {
 struct BranchingOptions {
   bool fewest_answers = true;  // else the lowest niche is asked
   bool bound = true;           // waste must leave room for what is pending
-  std::span<const double> failures = {};  // by section: divides the number of answers; empty: all are equal
+  std::span<const double> weights = {};  // by section, of the answers but one; empty: all are 1
 };
 
 // The question of a profile of sections [begin, end) with something unplaced.
@@ -60,7 +60,7 @@ Question<Unit> Ask(const SearchProfile<Unit>& profile, std::uint32_t begin, std:
     double score = question.answers;
     if (!options.fewest_answers) score = static_cast<double>(question.level);
     // No answer and a single one are settled at once, whatever the weights say.
-    if (!options.failures.empty() && question.answers > 1) score = 1 + (score - 1) / options.failures[s];
+    if (!options.weights.empty() && question.answers > 1) score = 1 + (score - 1) * options.weights[s];
     if (!found || score < best_score ||
         (score == best_score && profile.pending(s) > profile.pending(best.section))) {
       best = question;

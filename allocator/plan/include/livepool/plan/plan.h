@@ -1,6 +1,7 @@
 // Offsets for a problem.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -17,8 +18,10 @@ struct Plan {
   Bytes lower_bound = 0;
   // Which rule made it, e.g. "offset best fit by size".
   std::string algorithm;
+  // Where more is known: the top of the highest fixed buffer, or what an exhausted search has excluded. 0: nothing.
+  Bytes proved_bound = 0;
 
-  bool ProvedOptimal() const { return height == lower_bound; }
+  bool ProvedOptimal() const { return height == std::max(lower_bound, proved_bound); }
   friend bool operator==(const Plan&, const Plan&) = default;
 };
 

@@ -1,13 +1,17 @@
 // Makes plans.
 #pragma once
 
+#include <cstdint>
+#include <functional>
+#include <optional>
+
 #include "livepool/plan/plan.h"
 #include "livepool/plan/problem.h"
 
 namespace livepool {
 
-// The ideas of the depth-first search (docs/planner.md). None of them changes which capacities can be packed; each
-// makes the search faster.
+// The ideas of the depth-first search (docs/planner.md). None of them changes which heights can be reached; each makes
+// the search faster.
 struct SearchSwitches {
   bool bound = true;           // prune by what must still lie above each offset
   bool fewest_answers = true;  // ask the section with the fewest answers; else the lowest niche
@@ -25,22 +29,42 @@ struct SearchSwitches {
 struct PlannerOptions {
   // Buffers of lowest feasible offset first, in several orders. Skipped if a buffer has a fixed offset.
   bool skyline = true;
-  // Each buffer into the smallest gap that fits, in several orders. The only rule for fixed offsets.
+  // Each buffer into the smallest gap that fits, in several orders. The only rule for fixed offsets. Skipped if more
+  // than a million pairs of buffers overlap, unless no other rule can run.
   bool offset_best_fit = true;
   // Greedy best fit of whole slots in birth order (livepool's first planner, the baseline in tables).
   // Skipped if a buffer has a fixed offset.
   bool whole_slots = true;
 
+  // Depth-first search below the best plan of the rules, for so many nodes (2 to 20 us each); 0: off. The default costs
+  // a few milliseconds for a thousand buffers, and only where no rule reaches the bound. Skipped if a buffer has a
+  // fixed offset or an alignment that does not divide all sizes, or if there are more than 4096 buffers.
+  std::int64_t search_nodes = 500;
+  SearchSwitches search;
+  std::uint64_t seed = 0;  // of the search
+
+  // A plan of this height is good enough; nothing: only the best is. It is no error to end above it.
+  std::optional<Bytes> capacity = std::nullopt;
+  // After so many seconds the best plan so far is returned. This is the one option with which plans may differ from run
+  // to run. At least one rule runs to its end.
+  std::optional<double> time_limit = std::nullopt;
+
   friend bool operator==(const PlannerOptions&, const PlannerOptions&) = default;
 };
 
-// The best plan that the rules in `options` find; a pure function of its arguments, and independent of the
-// order of problem.buffers: ids break every tie. Stops as soon as the lower bound is reached.
+// Called with the best plan so far, again and again while a plan is made: after every rule and every few hundred nodes
+// of the search. Returns false to stop.
+using PlanProgress = std::function<bool(const Plan&)>;
+
+// The best plan that the rules in `options` find; but for the time limit a pure function of problem and options, and
+// independent of the order of problem.buffers: ids break every tie. Stops as soon as the plan is proved optimal or
+// its height is within options.capacity.
 //
 // Throws InvalidInput, naming the buffer, if no plan can exist or be computed:
 //  - a buffer breaks a rule of problem.h, two share an id, or two fixed ones share bytes while both live;
 //  - stacked on each other (with alignment) the buffers would end past 64 bits;
 //  - no rule is on, or none of those that are honours fixed offsets where the problem has one.
-[[nodiscard]] Plan MakePlan(const Problem& problem, const PlannerOptions& options = {});
+[[nodiscard]] Plan MakePlan(const Problem& problem, const PlannerOptions& options = {},
+                            const PlanProgress& progress = {});
 
 }  // namespace livepool
