@@ -106,7 +106,7 @@ def check(livepool):
             assert_same(replay_inputs, eager_inputs, f"arguments after input {seed}")
         report = graph.report()
         has_bytes = any(isinstance(each, torch.Tensor) and each.numel() for each in make_inputs(0))
-        assert report["checked"] == has_bytes
+        assert report["checked"] or not has_bytes
         if hits:
             assert report["hits"] > 0
         if not misses:

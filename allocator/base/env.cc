@@ -48,8 +48,8 @@ const char* Apply(const std::string& name, const std::string& value, Env& env) {
     else if (value == "warning") env.log = LogLevel::kWarning;
     else if (value == "info") env.log = LogLevel::kInfo;
     else return "off, warning or info";
-  } else {
-    return "";
+  } else if (name != "LIVEPOOL_PYTHON" && name != "LIVEPOOL_BUILD_DIR" && name != "LIVEPOOL_SHARED") {
+    return "";  // those three are for scripts and tests
   }
   return nullptr;
 }

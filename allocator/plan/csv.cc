@@ -6,11 +6,12 @@
 #include <cstdint>
 #include <fstream>
 #include <istream>
-#include <map>
 #include <optional>
 #include <ostream>
 #include <string_view>
 #include <system_error>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "livepool/base/error.h"
@@ -39,18 +40,41 @@ std::vector<Cell> SplitAtCommas(std::string_view line) {
   }
 }
 
-std::string Quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
+// For a message of one line: short, and without control characters.
+std::string Quoted(std::string_view text) {
+  constexpr std::size_t kLongest = 40;
+  std::string quoted = "'" + std::string(text.substr(0, kLongest)) + (text.size() > kLongest ? "...'" : "'");
+  for (char& c : quoted) {
+    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = '?';
+  }
+  return quoted;
+}
+
+std::optional<std::int64_t> ToNumber(const std::string& text) {
+  std::int64_t number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  return error == std::errc() && stop == end ? std::optional(number) : std::nullopt;
+}
+
+enum class Ids { kNumbers, kTexts };
 
 class Reader {
  public:
-  Reader(std::istream& in, const std::string& name) : in_(in), name_(name) {}
+  Reader(std::istream& in, const std::string& name, Ids ids) : in_(in), name_(name), ids_(ids) {}
 
-  Problem Read() {
+  CsvTable Read() {
     if (!NextLine()) Fail(1, "the file is empty; expected a header like id,lower,upper,size");
     ReadHeader();
-    Problem problem;
-    while (NextLine()) problem.buffers.push_back(ReadBuffer());
-    return problem;
+    CsvTable table;
+    table.has_offsets = std::count(header_.begin(), header_.end(), kOffset) > 0;
+    while (NextLine()) {
+      const Row row = ReadRow();
+      table.problem.buffers.push_back(ReadBuffer(row));
+      table.ids.emplace_back(row[kId]->text);
+    }
+    SetIds(table);
+    return table;
   }
 
  private:
@@ -95,10 +119,25 @@ class Reader {
     return row;
   }
 
-  Buffer ReadBuffer() {
-    const Row row = ReadRow();
+  // Numbers only if all texts are, and no two are one number ("7" and "07").
+  static void SetIds(CsvTable& table) {
+    std::vector<std::int64_t> numbers;
+    for (const std::string& text : table.ids) {
+      if (const auto number = ToNumber(text)) numbers.push_back(*number);
+    }
+    std::vector<std::int64_t> sorted = numbers;
+    std::sort(sorted.begin(), sorted.end());
+    const bool good =
+        numbers.size() == table.ids.size() && std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end();
+    for (std::size_t i = 0; i < table.ids.size(); ++i) {
+      table.problem.buffers[i].id = good ? numbers[i] : static_cast<std::int64_t>(i);
+    }
+  }
+
+  Buffer ReadBuffer(const Row& row) {
     Buffer buffer;
-    buffer.id = *Number(row, kId);
+    if (ids_ == Ids::kNumbers) buffer.id = *Number(row, kId);
+    if (row[kId]->text.empty()) Fail(row, kId, "the id is empty");
     buffer.lifetime = {*Number(row, kLower), *Number(row, kUpper)};
     buffer.size = *Number(row, kSize);
     buffer.alignment = Number(row, kAlignment).value_or(1);
@@ -108,9 +147,11 @@ class Reader {
   }
 
   void Check(const Row& row, const Buffer& buffer) {
-    const auto [line, is_new] = line_of_id_.emplace(buffer.id, line_number_);
+    const std::string id = ids_ == Ids::kNumbers ? std::to_string(buffer.id) : std::string(row[kId]->text);
+    const auto [line, is_new] = line_of_id_.emplace(id, line_number_);
     if (!is_new) {
-      Fail(row, kId, "id " + std::to_string(buffer.id) + " is taken by line " + std::to_string(line->second));
+      const std::string shown = ids_ == Ids::kNumbers ? id : Quoted(id);
+      Fail(row, kId, "id " + shown + " is taken by line " + std::to_string(line->second));
     }
     if (buffer.lifetime.birth >= buffer.lifetime.death) {
       Fail(row, kUpper,
@@ -152,22 +193,23 @@ class Reader {
 
   std::istream& in_;
   const std::string& name_;
+  const Ids ids_;
   std::string line_;
   std::size_t line_number_ = 0;
   std::vector<std::size_t> header_;  // the columns as they come in the file
-  std::map<std::int64_t, std::size_t> line_of_id_;
+  std::unordered_map<std::string, std::size_t> line_of_id_;
   Bytes total_ = 0;
 };
 
-// `offset(i)` is the cell for buffer i: an optional number.
-template <typename Offset>
-void Write(std::ostream& out, const Problem& problem, bool with_offset, Offset offset) {
+// `id(i)` and `offset(i)` are the cells for buffer i; the latter is an optional number.
+template <typename Id, typename Offset>
+void Write(std::ostream& out, const Problem& problem, Id id, bool with_offset, Offset offset) {
   const bool with_alignment = std::any_of(problem.buffers.begin(), problem.buffers.end(),
                                           [](const Buffer& buffer) { return buffer.alignment != 1; });
   out << "id,lower,upper,size" << (with_alignment ? ",alignment" : "") << (with_offset ? ",offset" : "") << '\n';
   for (std::size_t i = 0; i < problem.buffers.size(); ++i) {
     const Buffer& buffer = problem.buffers[i];
-    out << buffer.id << ',' << buffer.lifetime.birth << ',' << buffer.lifetime.death << ',' << buffer.size;
+    out << id(i) << ',' << buffer.lifetime.birth << ',' << buffer.lifetime.death << ',' << buffer.size;
     if (with_alignment) out << ',' << buffer.alignment;
     if (with_offset) out << ',';
     if (const std::optional<Bytes> number = offset(i)) out << *number;
@@ -175,28 +217,51 @@ void Write(std::ostream& out, const Problem& problem, bool with_offset, Offset o
   }
 }
 
-}  // namespace
+template <typename Id>
+void WritePlan(std::ostream& out, const Problem& problem, const Plan& plan, Id id) {
+  if (plan.offsets.size() != problem.buffers.size()) {
+    throw InvalidInput("cannot write " + std::to_string(plan.offsets.size()) + " offsets for " +
+                       std::to_string(problem.buffers.size()) + " buffers: there must be one for each");
+  }
+  Write(out, problem, id, true, [&](std::size_t i) { return std::optional<Bytes>(plan.offsets[i]); });
+}
 
-Problem ReadCsv(std::istream& in, const std::string& name) { return Reader(in, name).Read(); }
-
-Problem ReadCsvFile(const std::string& path) {
+std::ifstream Open(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) throw InvalidInput(path + ": cannot be opened");
+  return file;
+}
+
+}  // namespace
+
+Problem ReadCsv(std::istream& in, const std::string& name) { return Reader(in, name, Ids::kNumbers).Read().problem; }
+
+Problem ReadCsvFile(const std::string& path) {
+  std::ifstream file = Open(path);
   return ReadCsv(file, path);
+}
+
+CsvTable ReadCsvTable(std::istream& in, const std::string& name) { return Reader(in, name, Ids::kTexts).Read(); }
+
+CsvTable ReadCsvTableFile(const std::string& path) {
+  std::ifstream file = Open(path);
+  return ReadCsvTable(file, path);
 }
 
 void WriteCsv(std::ostream& out, const Problem& problem) {
   const bool with_offset = std::any_of(problem.buffers.begin(), problem.buffers.end(),
                                        [](const Buffer& buffer) { return buffer.fixed_offset.has_value(); });
-  Write(out, problem, with_offset, [&](std::size_t i) { return problem.buffers[i].fixed_offset; });
+  Write(
+      out, problem, [&](std::size_t i) { return problem.buffers[i].id; }, with_offset,
+      [&](std::size_t i) { return problem.buffers[i].fixed_offset; });
 }
 
 void WriteCsv(std::ostream& out, const Problem& problem, const Plan& plan) {
-  if (plan.offsets.size() != problem.buffers.size()) {
-    throw InvalidInput("cannot write " + std::to_string(plan.offsets.size()) + " offsets for " +
-                       std::to_string(problem.buffers.size()) + " buffers: there must be one for each");
-  }
-  Write(out, problem, true, [&](std::size_t i) { return std::optional<Bytes>(plan.offsets[i]); });
+  WritePlan(out, problem, plan, [&](std::size_t i) { return problem.buffers[i].id; });
+}
+
+void WriteCsv(std::ostream& out, const CsvTable& table, const Plan& plan) {
+  WritePlan(out, table.problem, plan, [&](std::size_t i) -> const std::string& { return table.ids[i]; });
 }
 
 }  // namespace livepool

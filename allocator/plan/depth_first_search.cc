@@ -233,9 +233,7 @@ class SearchInUnits final : public DepthFirstSearch {
     return key;
   }
 
-  void Blame(std::uint32_t section) {
-    weights_[section] = 1 / (1 + std::log2(++failures_[section]));
-  }
+  void Blame(std::uint32_t section) { weights_[section] = 1 / (1 + std::log2(++failures_[section])); }
 
   bool Exhausted() {
     if (nodes_ >= node_limit_) return true;

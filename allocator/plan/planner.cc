@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
+#include <future>
 #include <optional>
 #include <string>
 #include <utility>
@@ -90,12 +92,16 @@ class Incumbent {
   bool Done() {
     if (!found_) return false;
     if (plan_.height <= goal()) return true;
-    if (!stopped_ && options_.time_limit) {
-      stopped_ = std::chrono::duration<double>(Clock::now() - start_).count() >= *options_.time_limit;
-    }
+    if (!stopped_ && options_.time_limit) stopped_ = Seconds() >= *options_.time_limit;
     if (!stopped_ && progress_) stopped_ = !progress_(plan_);
     return stopped_;
   }
+
+  // Whether something that takes so long would end before the time limit.
+  bool TimeFor(double seconds) const {
+    return !found_ || !options_.time_limit || Seconds() + seconds <= *options_.time_limit;
+  }
+  double Seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
 
   Plan Take() { return std::move(plan_); }
 
@@ -112,6 +118,26 @@ class Incumbent {
   bool found_ = false;
   bool stopped_ = false;
 };
+
+// Rules cannot be interrupted: none is begun that, if it takes as long as the longest so far, would end too late.
+// Side by side only in batches whose results are taken in sequence, so that threads do not change the plan.
+void RunRules(const std::vector<Rule>& rules, const PlannerOptions& options, Incumbent& best) {
+  const auto batch = static_cast<std::size_t>(std::max(options.threads, 1));
+  double longest = 0;
+  for (std::size_t first = 0; first < rules.size() && !best.Done() && best.TimeFor(longest); first += batch) {
+    const double start = best.Seconds();
+    std::vector<std::future<RuleResult>> others;
+    for (std::size_t i = first + 1; i < std::min(first + batch, rules.size()); ++i) {
+      others.push_back(std::async(std::launch::async, rules[i].run, best.limit()));
+    }
+    if (const RuleResult offsets = rules[first].run(best.limit())) best.Offer(*offsets, rules[first].name);
+    for (std::size_t i = 0; i < others.size(); ++i) {
+      const RuleResult offsets = others[i].get();
+      if (offsets && !best.Done()) best.Offer(*offsets, rules[first + 1 + i].name);
+    }
+    longest = std::max(longest, best.Seconds() - start);
+  }
+}
 
 void Search(const Problem& problem, const Sections& sections, const PlannerOptions& options, Incumbent& best) {
   const SearchResult result = SearchBelow(problem, sections,
@@ -137,10 +163,7 @@ Plan MakePlan(const Problem& problem, const PlannerOptions& options, const PlanP
   Incumbent best(problem, options, progress);
   const Sections sections = CutIntoSections(problem);
   const RangeTree tree(sections);
-  for (const Rule& rule : Portfolio(problem, sections, tree, options)) {
-    if (best.Done()) break;
-    if (const RuleResult offsets = rule.run(best.limit())) best.Offer(*offsets, rule.name);
-  }
+  RunRules(Portfolio(problem, sections, tree, options), options, best);
   if (!best.found()) {
     // Without fixed offsets the first rule runs without a limit, and gives a plan. So there is one.
     throw InvalidInput("buffer " + std::to_string(FirstFixed(problem)->id) +

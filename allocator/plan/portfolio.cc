@@ -1,9 +1,9 @@
 #include "portfolio.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cmath>
 #include <optional>
 
 #include "offset_best_fit.h"
@@ -45,16 +45,16 @@ struct SkylineRule {
 // sections).
 std::vector<SkylineRule> SkylineRules() {
   return {
-      {{Key::kArea, Key::kSize}, std::nullopt},                   // AZ
-      {{Key::kLifetime, Key::kArea, Key::kPeak}, std::nullopt},   // WAT
-      {{Key::kBirth, Key::kSize}, 0.02},                          // LZ
-      {{Key::kPeak, Key::kLifetime, Key::kArea}, 0.02},           // TWA
-      {{Key::kPeak, Key::kLifetime, Key::kArea}, std::nullopt},   // TWA
-      {{Key::kLifetime, Key::kArea, Key::kPeak}, 0.1},            // WAT
-      {{Key::kDeath, Key::kSize}, 0.1},                           // UZ
-      {{Key::kSections, Key::kSize}, 0.1},                        // CZ
-      {{Key::kSize, Key::kLifetime}, 1.0},                        // ZW
-      {{Key::kPeak, Key::kArea, Key::kLifetime}, std::nullopt},   // TAW
+      {{Key::kArea, Key::kSize}, std::nullopt},                  // AZ
+      {{Key::kLifetime, Key::kArea, Key::kPeak}, std::nullopt},  // WAT
+      {{Key::kBirth, Key::kSize}, 0.02},                         // LZ
+      {{Key::kPeak, Key::kLifetime, Key::kArea}, 0.02},          // TWA
+      {{Key::kPeak, Key::kLifetime, Key::kArea}, std::nullopt},  // TWA
+      {{Key::kLifetime, Key::kArea, Key::kPeak}, 0.1},           // WAT
+      {{Key::kDeath, Key::kSize}, 0.1},                          // UZ
+      {{Key::kSections, Key::kSize}, 0.1},                       // CZ
+      {{Key::kSize, Key::kLifetime}, 1.0},                       // ZW
+      {{Key::kPeak, Key::kArea, Key::kLifetime}, std::nullopt},  // TAW
   };
 }
 

@@ -40,8 +40,8 @@ std::int64_t Luby(std::int64_t k) {
   }
 }
 
-Restarts::Restarts(const Problem& problem, const Sections& sections, const SearchSwitches& switches,
-                   std::uint64_t seed, DepthFirstSearch& search)
+Restarts::Restarts(const Problem& problem, const Sections& sections, const SearchSwitches& switches, std::uint64_t seed,
+                   DepthFirstSearch& search)
     : switches_(switches), search_(search), random_(seed) {
   const std::vector<Order> orders = {
       {Key::kPeak, Key::kArea, Key::kLifetime},
@@ -55,7 +55,7 @@ SearchOutcome Restarts::Solve(std::int64_t capacity, std::int64_t max_nodes, boo
   const bool plain = tried_.insert(capacity).second;
   const std::int64_t end = search_.nodes() + max_nodes;
   for (std::int64_t run = 0; search_.nodes() < end; ++run) {
-    const std::vector<double> rank = RanksOf(run, plain, tight);
+    const std::vector<double> rank = RanksOf(run, plain);
     const std::int64_t left = end - search_.nodes();
     const std::int64_t before = search_.nodes();
     const std::int64_t nodes = switches_.restarts ? std::min(left, Luby(run + 1) * kNodesPerStep) : left;
@@ -70,8 +70,8 @@ SearchOutcome Restarts::Solve(std::int64_t capacity, std::int64_t max_nodes, boo
   return SearchOutcome::kStopped;
 }
 
-std::vector<double> Restarts::RanksOf(std::int64_t run, bool plain, bool tight) {
-  const std::size_t choices = orders_.size() + (tight && !last_solution_.empty() ? 1 : 0);
+std::vector<double> Restarts::RanksOf(std::int64_t run, bool plain) {
+  const std::size_t choices = orders_.size() + (last_solution_.empty() ? 0 : 1);
   const std::size_t choice = static_cast<std::size_t>(run) % choices;
   std::vector<double> rank = choice < orders_.size() ? orders_[choice] : last_solution_;
   if (plain && static_cast<std::size_t>(run) < choices) return rank;

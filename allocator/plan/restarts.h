@@ -29,14 +29,14 @@ class Restarts {
   Restarts(const Problem& problem, const Sections& sections, const SearchSwitches& switches, std::uint64_t seed,
            DepthFirstSearch& search);
 
-  // Runs until a packing is found or excluded, or `max_nodes` are used up.
-  // `tight`: the capacity is at or near the bound. Then failures are weighed, and the order of the last packing that
-  // was found joins the others: a packing a little lower often resembles it.
+  // Runs until a packing is found or excluded, or `max_nodes` are used up. Once a packing was found, its order joins
+  // the others: one a little lower often resembles it.
+  // `tight`: the capacity is at or near the bound. Then failures are weighed in every second run.
   SearchOutcome Solve(std::int64_t capacity, std::int64_t max_nodes, bool tight);
 
  private:
   // The ranks of run `run` at one capacity.
-  std::vector<double> RanksOf(std::int64_t run, bool plain, bool tight);
+  std::vector<double> RanksOf(std::int64_t run, bool plain);
 
   SearchSwitches switches_;
   DepthFirstSearch& search_;

@@ -33,14 +33,14 @@ template <typename Unit>
 struct Question {
   std::uint32_t section = 0;
   Unit level = 0;
-  Unit waste_to = 0;          // w
-  bool may_waste = false;     // the last branch is open
-  std::int32_t answers = 0;   // candidates, and waste; 0: the state has failed, 1: the answer is forced
+  Unit waste_to = 0;         // w
+  bool may_waste = false;    // the last branch is open
+  std::int32_t answers = 0;  // candidates, and waste; 0: the state has failed, 1: the answer is forced
 };
 
 struct BranchingOptions {
-  bool fewest_answers = true;  // else the lowest niche is asked
-  bool bound = true;           // waste must leave room for what is pending
+  bool fewest_answers = true;            // else the lowest niche is asked
+  bool bound = true;                     // waste must leave room for what is pending
   std::span<const double> weights = {};  // by section, of the answers but one; empty: all are 1
 };
 
@@ -61,8 +61,7 @@ Question<Unit> Ask(const SearchProfile<Unit>& profile, std::uint32_t begin, std:
     if (!options.fewest_answers) score = static_cast<double>(question.level);
     // No answer and a single one are settled at once, whatever the weights say.
     if (!options.weights.empty() && question.answers > 1) score = 1 + (score - 1) * options.weights[s];
-    if (!found || score < best_score ||
-        (score == best_score && profile.pending(s) > profile.pending(best.section))) {
+    if (!found || score < best_score || (score == best_score && profile.pending(s) > profile.pending(best.section))) {
       best = question;
       best_score = score;
       found = true;

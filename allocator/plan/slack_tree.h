@@ -33,9 +33,9 @@ class SlackTree {
   // The leftmost section below `node` that holds its least.
   SectionIndex ArgLeast(std::size_t node) const;
 
-  std::size_t leaf_count_;     // a power of two
-  std::vector<Bytes> least_;   // by node: 1 is the root, 2i and 2i + 1 the children of i
-  std::vector<Bytes> added_;   // by node
+  std::size_t leaf_count_;    // a power of two
+  std::vector<Bytes> least_;  // by node: 1 is the root, 2i and 2i + 1 the children of i
+  std::vector<Bytes> added_;  // by node
 };
 
 }  // namespace livepool

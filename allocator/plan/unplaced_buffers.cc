@@ -16,7 +16,8 @@ UnplacedBuffers::UnplacedBuffers(const RangeTree& tree, const std::vector<std::s
     Index& leaf = best_[tree.leaf_count() + tree.leaf_of(buffer)];
     leaf = std::min(leaf, rank);
   }
-  for (Index node = tree.leaf_count() - 1; node > 0; --node) best_[node] = std::min(best_[2 * node], best_[2 * node + 1]);
+  for (Index node = tree.leaf_count() - 1; node > 0; --node)
+    best_[node] = std::min(best_[2 * node], best_[2 * node + 1]);
 }
 
 std::optional<std::size_t> UnplacedBuffers::BestInside(const SectionRange& gap) const {
@@ -57,8 +58,8 @@ void UnplacedBuffers::Remove(std::size_t buffer) {
 void UnplacedBuffers::Descend(Index node, Search& search) const {
   if (best_[node] >= search.best) return;
   const RangeTree::Box& box = tree_.box(node);
-  if (box.last_begin < search.first_begin || box.first_begin > search.last_begin ||
-      box.last_end < search.first_end || box.first_end > search.last_end) {
+  if (box.last_begin < search.first_begin || box.first_begin > search.last_begin || box.last_end < search.first_end ||
+      box.first_end > search.last_end) {
     return;
   }
   if (box.first_begin >= search.first_begin && box.last_begin <= search.last_begin &&

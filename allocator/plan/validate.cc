@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <iterator>
 #include <map>
+#include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "livepool/base/error.h"
@@ -25,13 +27,19 @@ PlanVerdict JudgeBuffers(const Problem& problem) {
   const auto bad = [](const Buffer& buffer, const std::string& what) {
     return PlanVerdict{PlanFault::kBadBuffer, "bad buffer: " + Name(buffer) + " has " + what};
   };
-  std::map<std::int64_t, std::size_t> uses;
   for (const Buffer& buffer : problem.buffers) {
     const Lifetime& life = buffer.lifetime;
     if (buffer.size <= 0) return bad(buffer, "size " + std::to_string(buffer.size));
     if (buffer.alignment <= 0) return bad(buffer, "alignment " + std::to_string(buffer.alignment));
     if (life.death <= life.birth) return bad(buffer, "the empty lifetime " + Interval(life.birth, life.death));
-    if (++uses[buffer.id] > 1) return bad(buffer, "the id of another buffer");
+  }
+  std::vector<std::size_t> by_id(problem.buffers.size());
+  std::iota(by_id.begin(), by_id.end(), std::size_t{0});
+  std::sort(by_id.begin(), by_id.end(),
+            [&](std::size_t a, std::size_t b) { return problem.buffers[a].id < problem.buffers[b].id; });
+  for (std::size_t k = 1; k < by_id.size(); ++k) {
+    const Buffer& buffer = problem.buffers[by_id[k]];
+    if (buffer.id == problem.buffers[by_id[k - 1]].id) return bad(buffer, "the id of another buffer");
   }
   return Good();
 }
@@ -59,20 +67,18 @@ class Playback {
 
   PlanVerdict Run() {
     // At each time all deaths, then all births.
-    std::map<Time, std::vector<std::size_t>> births;
-    std::map<Time, std::vector<std::size_t>> deaths;
+    std::vector<std::pair<Time, std::size_t>> births;
+    std::vector<std::pair<Time, std::size_t>> deaths;
     for (std::size_t i = 0; i < problem_.buffers.size(); ++i) {
-      births[problem_.buffers[i].lifetime.birth].push_back(i);
-      deaths[problem_.buffers[i].lifetime.death].push_back(i);
+      births.emplace_back(problem_.buffers[i].lifetime.birth, i);
+      deaths.emplace_back(problem_.buffers[i].lifetime.death, i);
     }
-    auto next_deaths = deaths.begin();
+    std::sort(births.begin(), births.end());
+    std::sort(deaths.begin(), deaths.end());
+    auto next_death = deaths.begin();
     for (const auto& [time, born] : births) {
-      for (; next_deaths != deaths.end() && next_deaths->first <= time; ++next_deaths) {
-        for (const std::size_t i : next_deaths->second) Die(i);
-      }
-      for (const std::size_t i : born) {
-        if (PlanVerdict verdict = Live(i); !verdict.ok()) return verdict;
-      }
+      for (; next_death != deaths.end() && next_death->first <= time; ++next_death) Die(next_death->second);
+      if (PlanVerdict verdict = Live(born); !verdict.ok()) return verdict;
     }
     return Good();
   }

@@ -14,9 +14,9 @@ ArenaPool::ArenaPool(DeviceId device, std::unique_ptr<Backend> backend, Bytes re
 PlannedArena& ArenaPool::MakeArenaLocked() {
   const std::size_t count = count_.load(std::memory_order_relaxed);
   if (count == kMaxArenas) {
-    throw OutOfMemory("livepool: " + std::to_string(kMaxArenas) + " arenas of " + device_.Name() +
-                          " are in use or hold live tensors; run fewer passes at once",
-                      reserve_);
+    throw ArenasExhausted("livepool: " + std::to_string(kMaxArenas) + " arenas of " + device_.Name() +
+                              " are in use or hold live tensors; run fewer passes at once",
+                          reserve_);
   }
   auto* arena = new PlannedArena(*backend_, reserve_);  // immortal, see the class comment
   (void)arena->TryHold();

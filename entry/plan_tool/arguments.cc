@@ -2,6 +2,8 @@
 
 #include <CLI/CLI.hpp>
 #include <iostream>
+#include <map>
+#include <string>
 
 namespace livepool::plan_tool {
 
@@ -25,12 +27,18 @@ Parsed ParseArguments(int argc, const char* const* argv) {
   app.add_option("--time-limit", a.time_limit, "Seconds after which the best plan so far is taken")
       ->check(CLI::Range(0.0, 1e9))
       ->capture_default_str();
-  app.add_option("--nodes", a.nodes, "Node budget of the search; unlike --time-limit the result depends on nothing else")
+  app.add_option("--nodes", a.nodes,
+                 "Node budget of the search; unlike --time-limit the result depends on nothing else")
       ->check(CLI::Range(std::int64_t{0}, INT64_MAX));
   app.add_option("--threads", a.threads, "Rules that are tried side by side; the result is the same")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
   app.add_option("--seed", a.seed, "Seed of the search")->capture_default_str();
+  const std::map<std::string, BaselineRule> rules = {{"whole-slots", BaselineRule::kWholeSlots},
+                                                     {"best-fit-by-birth", BaselineRule::kBestFitByBirth},
+                                                     {"best-fit-by-size", BaselineRule::kBestFitBySize}};
+  app.add_option("--rule", a.rule, "Use this baseline alone: whole-slots, best-fit-by-birth or best-fit-by-size")
+      ->transform(CLI::CheckedTransformer(rules).description(""));
   app.add_option("--validate", a.validate, "Judge the offsets of this file in place of making a plan");
   app.add_option("--svg", a.svg, "Draw the plan, time against offset, into this file");
   try {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "livepool/base/units.h"
+#include "livepool/plan/planner.h"
 
 namespace livepool::plan_tool {
 
@@ -21,6 +22,7 @@ struct Arguments {
   std::int64_t nodes = INT64_MAX;
   int threads = 1;
   std::uint64_t seed = 0;
+  std::optional<BaselineRule> rule;  // this one alone
 };
 
 // What the program does: run with these arguments, or exit at once with that code (after --help or an error, which

@@ -24,18 +24,20 @@ std::string Rounded(double number, int digits) {
 void PrintReport(std::ostream& out, const std::string& name, const Plan& plan, double seconds, bool json) {
   if (json) {
     const nlohmann::ordered_json report = {
-        {"buffers", plan.offsets.size()},  {"lower_bound", plan.lower_bound},
-        {"arena", plan.height},            {"ratio", Ratio(plan)},
-        {"seconds", seconds},              {"proved_optimal", plan.ProvedOptimal()},
+        {"buffers", plan.offsets.size()},
+        {"lower_bound", plan.lower_bound},
+        {"arena", plan.height},
+        {"ratio", Ratio(plan)},
+        {"seconds", seconds},
+        {"proved_optimal", plan.ProvedOptimal()},
         {"algorithm", plan.algorithm},
     };
     out << report.dump() << '\n';
     return;
   }
-  out << name << ": " << plan.offsets.size() << " buffers in " << plan.height << " bytes ("
-      << FormatBytes(plan.height) << "), " << Rounded(Ratio(plan), 4) << " x the lower bound"
-      << (plan.ProvedOptimal() ? ", proved optimal" : "") << ", " << Rounded(seconds * 1e3, 1) << " ms, "
-      << plan.algorithm << '\n';
+  out << name << ": " << plan.offsets.size() << " buffers in " << plan.height << " bytes (" << FormatBytes(plan.height)
+      << "), " << Rounded(Ratio(plan), 4) << " x the lower bound" << (plan.ProvedOptimal() ? ", proved optimal" : "")
+      << ", " << Rounded(seconds * 1e3, 1) << " ms, " << plan.algorithm << '\n';
 }
 
 ProgressLine::ProgressLine() : terminal_(isatty(STDERR_FILENO) != 0), start_(Clock::now()) {}

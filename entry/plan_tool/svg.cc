@@ -24,11 +24,16 @@ std::string Number(double x) {
 std::string Escaped(const std::string& text) {
   std::string escaped;
   for (const char c : text) {
-    if (c == '&') escaped += "&amp;";
-    else if (c == '<') escaped += "&lt;";
-    else if (c == '>') escaped += "&gt;";
-    else if (c == '"') escaped += "&quot;";
-    else escaped += static_cast<unsigned char>(c) < ' ' ? '?' : c;
+    if (c == '&')
+      escaped += "&amp;";
+    else if (c == '<')
+      escaped += "&lt;";
+    else if (c == '>')
+      escaped += "&gt;";
+    else if (c == '"')
+      escaped += "&quot;";
+    else
+      escaped += static_cast<unsigned char>(c) < ' ' ? '?' : c;
   }
   return escaped;
 }
@@ -62,8 +67,8 @@ class Picture {
     out_ << "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" << kWidth << "\" height=\"" << kHeight
          << "\" viewBox=\"0 0 " << kWidth << ' ' << kHeight << "\" font-family=\"sans-serif\" font-size=\"12\">\n"
          << "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n"
-         << "<text x=\"" << kLeft << "\" y=\"26\" font-size=\"17\" font-weight=\"bold\" fill=\"#222\">" << Escaped(title)
-         << "</text>\n<text x=\"" << kLeft << "\" y=\"46\" fill=\"#555\">" << problem_.buffers.size()
+         << "<text x=\"" << kLeft << "\" y=\"26\" font-size=\"17\" font-weight=\"bold\" fill=\"#222\">"
+         << Escaped(title) << "</text>\n<text x=\"" << kLeft << "\" y=\"46\" fill=\"#555\">" << problem_.buffers.size()
          << " buffers, arena " << FormatBytes(plan_.height) << ", lower bound " << FormatBytes(plan_.lower_bound)
          << (plan_.ProvedOptimal() ? ", proved optimal" : "") << ", " << Escaped(plan_.algorithm) << "</text>\n"
          << "<rect x=\"" << kLeft << "\" y=\"" << kTop << "\" width=\"" << kPlotWidth << "\" height=\"" << kPlotHeight
@@ -123,11 +128,24 @@ class Picture {
     }
     out_ << "<path fill=\"none\" stroke=\"#111\" stroke-width=\"1.4\" d=\"M" << Number(X(first_)) << ' '
          << Number(Y(0));
+    // Of the changes within half a pixel only the highest is drawn.
     Bytes live = 0;
+    Bytes highest = 0;
+    double column = -1;
+    const auto draw = [&] {
+      if (column >= 0) out_ << 'H' << Number(column / 2) << 'V' << Number(Y(static_cast<double>(highest)));
+    };
     for (const auto& [time, change] : changes) {
+      const double here = std::floor(2 * X(static_cast<double>(time)));
+      if (here != column) {
+        draw();
+        highest = live + change;
+        column = here;
+      }
       live += change;
-      out_ << 'H' << Number(X(static_cast<double>(time))) << 'V' << Number(Y(static_cast<double>(live)));
+      highest = std::max(highest, live);
     }
+    draw();
     const double bound = Y(static_cast<double>(plan_.lower_bound));
     out_ << "\"/>\n<line x1=\"" << kLeft << "\" x2=\"" << kWidth - kRight << "\" y1=\"" << Number(bound) << "\" y2=\""
          << Number(bound) << "\" stroke=\"#b91c1c\" stroke-dasharray=\"6 4\" stroke-width=\"1.4\"/>\n"
@@ -144,8 +162,8 @@ class Picture {
   // From teal (small) over blue to violet (large), by the logarithm of the size.
   std::string Colour(Bytes size) const {
     const double range = std::log2(static_cast<double>(largest_)) - std::log2(static_cast<double>(smallest_));
-    const double place = (std::log2(static_cast<double>(size)) - std::log2(static_cast<double>(smallest_))) /
-                         std::max(range, 1.0);
+    const double place =
+        (std::log2(static_cast<double>(size)) - std::log2(static_cast<double>(smallest_))) / std::max(range, 1.0);
     char text[48];
     std::snprintf(text, sizeof(text), "hsl(%.0f,%.0f%%,%.0f%%)", 172 + 110 * place, 45 + 15 * place, 62 - 12 * place);
     return text;

@@ -64,25 +64,42 @@ py::dict Stats() {
   return dict;
 }
 
-// A Python callable from list of tensors to list of tensors. It may be destroyed on a thread without the GIL.
-Callable ToCallable(py::function function) {
-  const std::shared_ptr<py::function> held(new py::function(std::move(function)), [](py::function* each) {
+// A Python callable from list of tensors to list of tensors, held weakly: Captured owns it, and a model that holds its
+// graph must stay collectable. The weak reference may be destroyed on a thread without the GIL.
+Callable ToCallable(const py::object& function) {
+  const std::shared_ptr<py::weakref> weak(new py::weakref(function), [](py::weakref* each) {
     const py::gil_scoped_acquire gil;
     delete each;
   });
-  return [held](const Tensors& inputs) {
+  return [weak](const Tensors& inputs) {
     const py::gil_scoped_acquire gil;
-    return (*held)(inputs).cast<Tensors>();
+    const py::object held = (*weak)();
+    if (held.is_none()) throw InvalidInput("the callable of this graph is gone");
+    return held(inputs).cast<Tensors>();
   };
 }
 
-std::shared_ptr<ExecGraph> CapturePython(py::function fn, const Tensors& inputs,
+std::shared_ptr<ExecGraph> CapturePython(const py::object& fn, const Tensors& inputs,
                                          std::vector<std::pair<std::string, at::Tensor>> state,
                                          std::vector<std::string> argument_names, bool in_place) {
-  Callable callable = ToCallable(std::move(fn));
+  Callable callable = ToCallable(fn);
   const py::gil_scoped_release no_gil;
   return Capture(std::move(callable), inputs,
                  {.state = std::move(state), .argument_names = std::move(argument_names), .in_place = in_place});
+}
+
+// Lets Python's garbage collector look into a StateWatch.
+void MakeCollectable(PyHeapTypeObject* heap_type) {
+  PyTypeObject& type = heap_type->ht_type;
+  type.tp_flags |= Py_TPFLAGS_HAVE_GC;
+  type.tp_traverse = [](PyObject* self, visitproc visit, void* arg) {
+    Py_VISIT(Py_TYPE(self));
+    return py::detail::is_holder_constructed(self) ? py::cast<StateWatch&>(py::handle(self)).Traverse(visit, arg) : 0;
+  };
+  type.tp_clear = [](PyObject* self) {
+    if (py::detail::is_holder_constructed(self)) py::cast<StateWatch&>(py::handle(self)).Clear();
+    return 0;
+  };
 }
 
 Bytes Trim() {
@@ -140,11 +157,11 @@ PYBIND11_MODULE(_livepool, m) {
   m.def("trim", &Trim, py::call_guard<py::gil_scoped_release>());
   m.def("refuse_capture", [](const std::string& reason) { return RefuseCurrentCapture(reason); });
   m.def("capture", &CapturePython, py::arg("fn"), py::arg("inputs"), py::arg("state"), py::arg("argument_names"), py::arg("in_place"));
-  py::class_<StateWatch>(m, "StateWatch")
-      .def(py::init<>())
+  py::class_<StateWatch>(m, "StateWatch", py::custom_type_setup(&MakeCollectable))
+      .def(py::init<py::object>(), py::arg("same"))
       .def("add_place", &StateWatch::AddPlace)
       .def("add_size", &StateWatch::AddSize)
-      .def("check", &StateWatch::Check);
+      .def("change", &StateWatch::Change);
   py::class_<ExecGraph, std::shared_ptr<ExecGraph>>(m, "ExecGraph")
       .def("replay", &ExecGraph::Replay, py::call_guard<py::gil_scoped_release>())
       .def("report", [](const ExecGraph& graph) { return ToDict(graph.Report()); });

@@ -3,41 +3,51 @@
 
 #include <pybind11/pybind11.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace livepool {
 
-// A model has some hundred such places (each parameter, submodule, training flag, …), and they are looked at on
-// every replay, so this is done here and not in Python: about 10 ns a place.
+// A model has more than a thousand such places (each parameter, submodule, attribute, …), and they are looked at on
+// every replay, so this is done here and not in Python: about 10 ns a place. The GIL is held in all calls.
 class StateWatch {
  public:
-  // From now on container[key] must be `expected` itself. `container`: a dict, list, tuple or closure cell (whose key
-  // is ignored). `what` says in messages what is in that place.
-  void AddPlace(pybind11::object container, pybind11::object key, pybind11::object expected, std::string what);
-  // From now on `container`, a dict, must have as many entries as it has now.
-  void AddSize(pybind11::dict container, std::string what);
+  // same(before, now): whether an object that is another one than before has the same value.
+  explicit StateWatch(pybind11::object same) : same_(std::move(same)) {}
 
-  // Throws ReplayMismatch, naming the first place that has changed. The GIL is held.
-  void Check() const;
+  // From now on container[key] must be what it is now. `container`: a dict, list, tuple or closure cell (whose key
+  // is ignored). `what` says in messages what is in that place.
+  void AddPlace(pybind11::object container, pybind11::object key, std::string what);
+  // From now on `container`, a dict or list, must have as many entries as it has now.
+  void AddSize(pybind11::object container, std::string what);
+
+  // The first place that has changed, as "<what> was replaced" or "<what> has 3 entries, and had 2".
+  std::optional<std::string> Change() const;
+
+  // For Python's garbage collector: a model may hold its own graph.
+  int Traverse(visitproc visit, void* arg) const;
+  void Clear();
 
  private:
   struct Place {
     pybind11::object container;
     pybind11::object key;
     pybind11::object expected;
-    std::string what;
   };
   struct Size {
-    pybind11::dict container;
-    std::size_t expected;
-    std::string what;
+    pybind11::object container;
+    Py_ssize_t expected;
   };
 
   static PyObject* Look(const Place& place);  // borrowed; null if there is nothing
+  static Py_ssize_t SizeOf(const pybind11::object& container);
+  bool Holds(const Place& place) const;
 
+  pybind11::object same_;
   std::vector<Place> places_;
   std::vector<Size> sizes_;
+  std::vector<std::string> place_names_, size_names_;  // apart from what each check reads
 };
 
 }  // namespace livepool

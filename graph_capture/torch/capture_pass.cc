@@ -33,14 +33,16 @@ Calibration CalibrateAndRestore(const Program& program, const Tensors& inputs, c
                                 const GeneratorStates& after) {
   const SavedTensors written = SavedTensors::OfWritten(program, inputs);
   const ModesScope modes(program.modes[0]);
-  bool same_draws = false;
+  // Generators belong to the whole process: they are touched only if the pass draws.
+  bool same_draws = before.Equal(after);
   const auto restore = [&] {
     written.Restore();
+    if (!program.random) return;
     same_draws = GeneratorStates::Save(program.device, program.generators).Equal(after);
     after.Restore();
   };
   Calibration calibration;
-  before.Restore();
+  if (program.random) before.Restore();
   try {
     calibration = Calibrate(program, inputs);
   } catch (const GuardFailed& error) {
@@ -53,7 +55,7 @@ Calibration CalibrateAndRestore(const Program& program, const Tensors& inputs, c
   restore();
   if (!same_draws) {
     throw CaptureRefused("the pass changes a random generator otherwise than by the ops that draw from it "
-                         "(manual_seed, set_state or fork_rng inside)");
+                         "(manual_seed, set_state or fork_rng inside, or another thread draws meanwhile)");
   }
   return calibration;
 }

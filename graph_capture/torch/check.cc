@@ -14,7 +14,7 @@ using Results = std::vector<at::Tensor>;
 
 std::optional<std::string> Difference(const Results& replay, const Results& eager, const Results& again, std::size_t outputs) {
   constexpr double kSlack = 4;
-  if (replay.size() != eager.size()) return "the replay gave another number of results than eager";
+  if (replay.size() != eager.size() || eager.size() != again.size()) return "the number of results differs from eager's";
   for (std::size_t i = 0; i < replay.size(); ++i) {
     if (SameBytes(replay[i], eager[i])) continue;
     std::ostringstream text;
@@ -23,10 +23,9 @@ std::optional<std::string> Difference(const Results& replay, const Results& eage
       text << " has another dtype or shape than eager's";
       return text.str();
     }
-    const double by = MaxDifference(replay[i], eager[i]);
-    const double noise = MaxDifference(eager[i], again[i]);
-    if (by <= kSlack * noise) continue;
-    text << " differs from eager's by up to " << by << " (two eager runs differ by " << noise << ")";
+    const std::optional<Deviation> deviation = FindDeviation(replay[i], eager[i], again[i], kSlack);
+    if (!deviation) continue;
+    text << " differs from eager's by up to " << deviation->by << " (two eager runs differ by " << deviation->noise << ")";
     return text.str();
   }
   return std::nullopt;
@@ -37,12 +36,24 @@ std::optional<std::string> Difference(const Results& replay, const Results& eage
 CheckedRun RunChecked(const Program& program, const std::vector<at::Tensor>& inputs,
                       const std::function<std::vector<at::Tensor>()>& replay,
                       const std::function<std::vector<at::Tensor>()>& eager) {
-  const GeneratorStates generators = GeneratorStates::Save(program.device, program.generators);
+  // Generators belong to the whole process: they are touched only if the pass draws.
+  std::optional<GeneratorStates> generators;
+  if (program.random) generators = GeneratorStates::Save(program.device, program.generators);
   const SavedTensors written = SavedTensors::OfWritten(program, inputs);
-  const auto run = [&](const std::function<std::vector<at::Tensor>()>& fn) {
-    generators.Restore();
+  const auto restore = [&] {
+    if (generators) generators->Restore();
     written.Restore();
-    Results results = fn();
+  };
+  std::vector<at::Tensor> outputs;  // of the run that came last, so that those which alias written tensors do
+  const auto run = [&](const std::function<std::vector<at::Tensor>()>& fn) {
+    restore();
+    try {
+      outputs = fn();
+    } catch (...) {
+      restore();
+      throw;
+    }
+    Results results = outputs;
     // An output may be a view of what the pass writes to, which the next run changes.
     if (!written.empty()) {
       for (at::Tensor& result : results) result = result.detach().clone();
@@ -51,19 +62,13 @@ CheckedRun RunChecked(const Program& program, const std::vector<at::Tensor>& inp
     return results;
   };
 
-  Results of_replay = run(replay);
-  std::vector<at::Tensor> outputs;
-  // The caller gets the tensors of the run that comes last, so that outputs which alias written tensors do.
-  Results of_eager = run([&] { return outputs = eager(); });
-  const std::size_t count = outputs.size();
-  if (of_replay.size() == of_eager.size() && SameBytes(of_replay, of_eager)) return {.outputs = std::move(outputs)};
-  const Results again = run([&] { return outputs = eager(); });
-  std::optional<std::string> fault = Difference(of_replay, of_eager, again, count);
-  if (fault) {
-    // The caller runs the callable instead, from the same start.
-    generators.Restore();
-    written.Restore();
-  }
+  const Results of_replay = run(replay);
+  const std::vector<at::Tensor> replayed = outputs;
+  const Results of_eager = run(eager);
+  if (SameBytes(of_replay, of_eager)) return {.outputs = written.empty() ? replayed : outputs};
+  const Results again = run(eager);
+  std::optional<std::string> fault = Difference(of_replay, of_eager, again, outputs.size());
+  if (fault) restore();  // the caller runs the callable instead, from the same start
   return {.outputs = std::move(outputs), .fault = std::move(fault)};
 }
 

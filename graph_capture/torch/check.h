@@ -11,14 +11,16 @@
 namespace livepool {
 
 struct CheckedRun {
-  std::vector<at::Tensor> outputs;   // the replay's if good, else eager's
+  // The replay's own if nothing is written and all bytes are equal, else eager's.
+  std::vector<at::Tensor> outputs;
   std::optional<std::string> fault;  // what differs, and by how much
 };
 
 // Runs `replay` and then `eager` from the same start (generators, and tensors that the pass writes to) and
-// compares the bytes of outputs and of written tensors. Where they differ, eager runs once more; only where
-// eager differs from itself by d, a difference of up to 4 d is let pass. The effects that stay are eager's;
-// after a fault, none.
+// compares the bytes of outputs and of written tensors. Where they differ, eager runs once more: an element on which
+// eager disagrees with itself may be off by 4 times the largest disagreement, any other must be equal. The effects
+// that stay are eager's; after a fault or an exception, none. While it runs, nobody else may run the program if that
+// writes (ExecGraph::Replay sees to it).
 CheckedRun RunChecked(const Program& program, const std::vector<at::Tensor>& inputs,
                       const std::function<std::vector<at::Tensor>()>& replay,
                       const std::function<std::vector<at::Tensor>()>& eager);

@@ -3,6 +3,8 @@
 #include <atomic>
 #include <chrono>
 #include <mutex>
+#include <optional>
+#include <shared_mutex>
 
 #include "capture_pass.h"
 #include "check.h"
@@ -18,6 +20,32 @@
 
 namespace livepool {
 
+namespace {
+
+// What tells whether a tensor's bytes were changed since: where they are, and the version counter.
+using Versions = std::vector<std::pair<const void*, std::uint32_t>>;
+
+// None if one of the tensors counts no versions (it was made in inference mode).
+std::optional<Versions> VersionsOf(const Tensors& tensors) {
+  Versions versions;
+  for (const at::Tensor& tensor : tensors) {
+    if (tensor.is_inference()) return std::nullopt;
+    versions.emplace_back(tensor.const_data_ptr(), tensor._version());
+  }
+  return versions;
+}
+
+// Of the state that the program uses and that counts versions.
+std::vector<std::uint32_t> VersionsOfState(const Program& program) {
+  std::vector<std::uint32_t> versions;
+  for (const StateTensor& state : program.state) {
+    if (state.used && !state.tensor.is_inference()) versions.push_back(static_cast<std::uint32_t>(state.tensor._version()));
+  }
+  return versions;
+}
+
+}  // namespace
+
 struct ExecGraph::Impl {
   Callable fn;
   CaptureOptions options;
@@ -27,7 +55,10 @@ struct ExecGraph::Impl {
 
   std::atomic<std::int64_t> replays{0}, hits{0}, misses{0};
   std::atomic<bool> checked{false}, failed{false};
-  std::mutex mutex;   // for fault
+  std::vector<std::uint32_t> captured_versions;  // of the state
+  std::shared_mutex effects;             // see Run
+  std::mutex mutex;                      // for known_inputs, fault
+  std::optional<Versions> known_inputs;  // whose bytes are known to be the capture's
   std::string fault;  // why every replay fails
 
   Tensors Serve(const Tensors& inputs, Fill fill) {
@@ -38,11 +69,36 @@ struct ExecGraph::Impl {
     return std::move(run.outputs);
   }
 
-  bool CheckIsDue(const Tensors& inputs) const {
+  bool CheckIsDue(const Tensors& inputs) {
     const CheckPolicy& policy = GetEnv().check;
     if (CapturingStream(planned->program().device)) return false;
     if (policy.every > 0 && replays.load(std::memory_order_relaxed) % policy.every == 0) return true;
-    return policy.first && !checked.load(std::memory_order_acquire) && HashBytes(inputs) != captured_bytes;
+    return policy.first && !checked.load(std::memory_order_acquire) && SeesNewBytes(inputs);
+  }
+
+  // True if inputs or state hold other bytes than at the capture, as far as is known without reading all state: a
+  // state tensor counts as changed if its version is another. A pass without inputs is always new.
+  bool SeesNewBytes(const Tensors& inputs) {
+    if (inputs.empty() || VersionsOfState(planned->program()) != captured_versions) return true;
+    const std::lock_guard lock(mutex);
+    const std::optional<Versions> now = VersionsOf(inputs);
+    if (now && now == known_inputs) return false;  // read before
+    if (HashBytes(inputs) != captured_bytes) return true;
+    known_inputs = now;
+    return false;
+  }
+
+  // Runs that write to the caller's tensors wait for a check, which puts bytes back and runs twice, and it for them.
+  Tensors Run(const Tensors& inputs) {
+    const bool writes = planned->program().Writes();
+    if (CheckIsDue(inputs)) {
+      std::unique_lock alone(effects, std::defer_lock);
+      if (writes) alone.lock();
+      return ServeChecked(inputs);
+    }
+    std::shared_lock together(effects, std::defer_lock);
+    if (writes) together.lock();
+    return Serve(inputs, GetEnv().fill);
   }
 
   Tensors ServeChecked(const Tensors& inputs) {
@@ -76,7 +132,7 @@ Tensors ExecGraph::Replay(const Tensors& inputs) {
   CheckInputs(program, inputs, impl_->options.argument_names);
   CheckState(program);
   CheckSurroundings(program);
-  return impl_->CheckIsDue(inputs) ? impl_->ServeChecked(inputs) : impl_->Serve(inputs, GetEnv().fill);
+  return impl_->Run(inputs);
 }
 
 GraphReport ExecGraph::Report() const {
@@ -96,12 +152,16 @@ double MillisecondsSince(std::chrono::steady_clock::time_point start) {
 
 // The device of all tensors that the pass is given. Throws CaptureRefused if one cannot be part of a graph.
 DeviceId DeviceOfPass(const Tensors& inputs, const CaptureOptions& options) {
-  Tensors all = inputs;
-  for (const auto& [name, tensor] : options.state) all.push_back(tensor);
-  for (const at::Tensor& tensor : all) {
-    if (!tensor.defined()) throw CaptureRefused("an argument or a state tensor is undefined");
-    if (const auto reason = RefusedKind(tensor)) throw CaptureRefused("an argument or a state tensor is " + *reason);
+  Tensors all;
+  const auto add = [&](const std::string& name, const at::Tensor& tensor) {
+    if (!tensor.defined()) throw CaptureRefused(name + " is undefined");
+    if (const auto reason = RefusedKind(tensor)) throw CaptureRefused(name + " is " + *reason);
+    all.push_back(tensor);
+  };
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    add(i < options.argument_names.size() ? "argument '" + options.argument_names[i] + "'" : "argument " + std::to_string(i), inputs[i]);
   }
+  for (const auto& [name, tensor] : options.state) add("state '" + name + "'", tensor);
   return DeviceOf(all);
 }
 
@@ -116,6 +176,7 @@ std::shared_ptr<ExecGraph> Capture(Callable fn, const Tensors& inputs, CaptureOp
 
   auto impl = std::make_unique<ExecGraph::Impl>();
   impl->captured_bytes = HashBytes(inputs);
+  impl->captured_versions = VersionsOfState(pass.program);
   impl->report.ops = static_cast<std::int64_t>(pass.program.code.size());
   impl->report.buffers = static_cast<std::int64_t>(pass.calibration.trace.allocations.size());
   const auto plan_start = std::chrono::steady_clock::now();

@@ -68,13 +68,22 @@ std::string ToText(const c10::IValue& value) {
 }
 
 void TakeTensor(const Program& program, OpIndex op, ValueId id, at::Tensor tensor, Values& values) {
+  const Instruction& instruction = program.code[static_cast<std::size_t>(op)];
+  const Op& node = program.graph.ops[static_cast<std::size_t>(op)];
+  if ((id >= 0) != tensor.defined()) FailGuard(node, id >= 0 ? "a tensor" : "none", id >= 0 ? "none" : "a tensor");
   if (id < 0) return;
   const Value& expected = program.graph.value(id);
+  // Of an op that depends on data nothing is known; of the others the captured arguments decide.
+  if (instruction.guard && (static_cast<std::int32_t>(tensor.scalar_type()) != expected.dtype ||
+                            tensor.strides() != at::IntArrayRef(expected.strides) ||
+                            tensor.storage_offset() != expected.storage_offset)) {
+    FailGuard(node, "another dtype or layout", "this one");
+  }
   if (tensor.sizes() != at::IntArrayRef(expected.sizes)) {
     std::ostringstream captured, now;
     captured << "sizes " << at::IntArrayRef(expected.sizes);
     now << tensor.sizes();
-    FailGuard(program.graph.ops[static_cast<std::size_t>(op)], captured.str(), now.str());
+    FailGuard(node, captured.str(), now.str());
   }
   At(values, id) = std::move(tensor);
 }
@@ -112,8 +121,8 @@ void BumpVersion(const at::Tensor& tensor) {
 }  // namespace
 
 std::vector<at::Tensor> RunProgram(const Program& program, const std::vector<at::Tensor>& inputs, RunObserver& observer) {
-  ModesSwitch modes(program.modes, program.only_aten);
-  if (program.only_aten) {
+  ModesSwitch modes(program.modes, program.skips_autograd);
+  if (program.skips_autograd) {
     // View tracking is skipped, and it is what tells autograd that a saved tensor was changed.
     for (const std::size_t i : program.written_inputs) BumpVersion(inputs[i]);
     for (const at::Tensor& tensor : program.written_state) BumpVersion(tensor);

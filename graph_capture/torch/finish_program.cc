@@ -90,6 +90,16 @@ void FindWritten(Program& program) {
   }
 }
 
+// Operators of other namespaces may have kernels in autograd's layer alone, and an output that lies in a tensor of the
+// caller must share that tensor's version counter, which view tracking does.
+bool MaySkipAutograd(const OpGraph& graph) {
+  return std::all_of(graph.ops.begin(), graph.ops.end(), [](const Op& op) { return op.name.starts_with("aten::"); }) &&
+         std::none_of(graph.outputs.begin(), graph.outputs.end(), [&](ValueId id) {
+           const StorageKind kind = graph.storage(graph.value(id).storage).kind;
+           return kind == StorageKind::kInput || kind == StorageKind::kState;
+         });
+}
+
 }  // namespace
 
 Program FinishProgram(Program recorded) {
@@ -100,8 +110,7 @@ Program FinishProgram(Program recorded) {
   FindWritten(program);
   BindConstants(program);
   program.guarded = std::any_of(program.code.begin(), program.code.end(), [](const Instruction& each) { return each.guard; });
-  program.only_aten = std::all_of(program.graph.ops.begin(), program.graph.ops.end(),
-                                  [](const Op& op) { return op.name.starts_with("aten::"); });
+  program.skips_autograd = MaySkipAutograd(program.graph);
   program.drops.resize(program.code.size());
   const std::vector<OpIndex> last_use = program.graph.LastUseOfValues();
   for (std::size_t value = 0; value < last_use.size(); ++value) {

@@ -60,6 +60,11 @@ bool IsPointwise(const c10::OperatorHandle& op, DeviceId device) {
   return IsAten(op) && op.hasTag(at::Tag::pointwise) && !IsRandom(op) && op.hasKernelForDispatchKey(KeyOf(device));
 }
 
+bool IsCollective(const c10::OperatorHandle& op) {
+  const std::string& name = op.schema().name();
+  return name.starts_with("c10d::") || name.starts_with("_c10d_functional");
+}
+
 bool IsRandom(const c10::OperatorHandle& op) { return op.hasTag(at::Tag::nondeterministic_seeded); }
 
 bool HasEffect(const c10::OperatorHandle& op) {

@@ -26,6 +26,8 @@ bool IsLookedThrough(const c10::OperatorHandle& op, DeviceId device);
 bool IsPointwise(const c10::OperatorHandle& op, DeviceId device);
 // True if the op must run though nobody reads its outputs: random, asserting, of another namespace.
 bool HasEffect(const c10::OperatorHandle& op);
+// Communication between processes: its buffers belong to work that goes on after the op.
+bool IsCollective(const c10::OperatorHandle& op);
 bool IsRandom(const c10::OperatorHandle& op);
 // True if results depend on the bytes of the arguments in another way than through the bytes of tensors. Of indexing
 // this holds only with masks, which IsIndexing leaves to the caller to find out.

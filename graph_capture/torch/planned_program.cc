@@ -16,9 +16,9 @@ namespace livepool {
 namespace {
 
 // Moves the pass's cursor along the ops of a replay.
-class Server final : public RunObserver {
+class SlotServer final : public RunObserver {
  public:
-  Server(Pass& pass, const std::vector<ValueId>& in_place_input) : pass_(pass), in_place_input_(in_place_input) {}
+  SlotServer(Pass& pass, const std::vector<ValueId>& in_place_input) : pass_(pass), in_place_input_(in_place_input) {}
 
   void BeforeOp(OpIndex op, const std::vector<at::Tensor>& values) override {
     const ValueId input = in_place_input_[static_cast<std::size_t>(op)];
@@ -37,7 +37,7 @@ class Server final : public RunObserver {
 };
 
 // For a replay without a plan.
-class Bystander final : public RunObserver {
+class NoServing final : public RunObserver {
  public:
   void BeforeOp(OpIndex, const std::vector<at::Tensor>&) override {}
   void AfterOp(OpIndex, const std::vector<at::Tensor>&) override {}
@@ -99,16 +99,24 @@ PlannedProgram::Run PlannedProgram::Serve(const std::vector<at::Tensor>& inputs,
   }
 }
 
+PlannedProgram::Run PlannedProgram::RunUpstream(const std::vector<at::Tensor>& inputs) const {
+  NoServing nobody;
+  return {.outputs = RunProgram(program_, inputs, nobody)};
+}
+
 PlannedProgram::Run PlannedProgram::ServeOnce(const std::vector<at::Tensor>& inputs, Fill fill) {
   // Slots would be baked into a CUDA graph that the caller captures.
-  if (!GetEnv().enabled || ServingForbidden(program_.device)) {
-    Bystander nobody;
-    return {.outputs = RunProgram(program_, inputs, nobody)};
+  if (!GetEnv().enabled || ServingForbidden(program_.device)) return RunUpstream(inputs);
+  std::optional<Lease> lease;
+  try {
+    lease.emplace(pool_, table_.height);
+  } catch (const ArenasExhausted&) {
+    return RunUpstream(inputs);
   }
-  Lease lease(pool_, table_.height);
-  const DevicePassScope order(program_.device, lease.arena());
-  Pass pass(pool_, lease.arena(), BoundTo(lease.arena()), CurrentStream(program_.device), fill);
-  Server server(pass, in_place_input_);
+  PlannedArena& arena = lease->arena();
+  const DevicePassScope order(program_.device, arena);
+  Pass pass(pool_, arena, BoundTo(arena), CurrentStream(program_.device), fill);
+  SlotServer server(pass, in_place_input_);
   std::vector<at::Tensor> outputs = RunProgram(program_, inputs, server);
   return {.outputs = std::move(outputs), .hits = pass.hits(), .misses = pass.misses()};
 }

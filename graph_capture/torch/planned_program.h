@@ -39,6 +39,7 @@ class PlannedProgram {
 
  private:
   const BoundTable& BoundTo(PlannedArena& arena);
+  Run RunUpstream(const std::vector<at::Tensor>& inputs) const;
   Run ServeOnce(const std::vector<at::Tensor>& inputs, Fill fill);
 
   const Program program_;

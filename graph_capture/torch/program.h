@@ -54,12 +54,15 @@ struct Instruction {
   std::string reads_unwritten;
 };
 
-// Bits of a tensor that change what its bytes mean.
-struct LazyBits {
+// Bits of a tensor that change what its bytes mean, or what a program that asks does.
+struct TensorBits {
   bool conj = false;
   bool neg = false;
-  static LazyBits Of(const at::Tensor& tensor) { return {.conj = tensor.is_conj(), .neg = tensor.is_neg()}; }
-  friend bool operator==(const LazyBits&, const LazyBits&) = default;
+  bool requires_grad = false;
+  static TensorBits Of(const at::Tensor& tensor) {
+    return {.conj = tensor.is_conj(), .neg = tensor.is_neg(), .requires_grad = tensor.requires_grad()};
+  }
+  friend bool operator==(const TensorBits&, const TensorBits&) = default;
 };
 
 // A named tensor that the callable owns, and what it was like at capture.
@@ -79,7 +82,7 @@ struct Program {
   std::vector<std::vector<ValueId>> drops;  // values whose last use is op i
   std::vector<ValueId> inputs;              // the value of each argument of the call
   std::vector<c10::Device> input_devices;
-  std::vector<LazyBits> input_bits;
+  std::vector<TensorBits> input_bits;
   std::vector<std::pair<ValueId, at::Tensor>> bound;  // state and constants that `values` must hold
   std::vector<StateTensor> state;
   std::vector<at::Tensor> written_state;    // state whose bytes the pass writes
@@ -89,9 +92,10 @@ struct Program {
   std::vector<at::Generator> generators;    // given to ops by name, apart from the default ones
   bool random = false;  // draws from a generator
   bool guarded = false;  // has an op that is a guard
-  // Autograd's and view-tracking's kernels only forward while grad mode is off; a replay skips them, which
-  // saves a dispatch per call. Operators of other namespaces may have kernels there alone.
-  bool only_aten = false;
+  bool Writes() const { return !written_inputs.empty() || !written_state.empty(); }
+  // Autograd's and view-tracking's kernels only forward while grad mode is off; a replay skips them where it may, which
+  // saves a dispatch per call.
+  bool skips_autograd = false;
 };
 
 }  // namespace livepool

@@ -45,7 +45,7 @@ Recorder::Recorder(DeviceId device, const std::vector<at::Tensor>& inputs, std::
     const std::optional<ValueId> known = known_.Find(input);
     program_.inputs.push_back(known ? *known : known_.Add(input, StorageKind::kInput));
     program_.input_devices.push_back(input.device());
-    program_.input_bits.push_back(LazyBits::Of(input));
+    program_.input_bits.push_back(TensorBits::Of(input));
     callers_.insert(input.unsafeGetTensorImpl());
   }
 }
@@ -110,10 +110,14 @@ void Recorder::Begin(const at::RecordFunction& fn) {
     return;
   }
   const std::optional<c10::OperatorName> name = fn.operator_name();
-  if (!name) return Refuse(std::string("an event without operator: ") + fn.name());
+  if (!name) {
+    return Refuse(std::string("the pass runs '") + fn.name() +
+                  "', which is no operator (torch.compile, autograd.Function and checkpoint do such things)");
+  }
   const std::optional<c10::OperatorHandle> op = c10::Dispatcher::singleton().findSchema(*name);
   if (!op) return Refuse("no schema for operator " + name->name);
 
+  if (IsCollective(*op)) return Refuse(OpName(*op) + " is a collective, which livepool does not support yet");
   if (const auto reason = RefusedThreadState()) Refuse(*reason + " (at " + OpName(*op) + ")");
   if (const auto setting = GlobalSettings::Current().Differs(program_.settings)) {
     Refuse("the pass changes " + *setting + ", before " + OpName(*op));

@@ -45,15 +45,14 @@ void Recorder::TakeArguments(Frame& frame, c10::ArrayRef<const c10::IValue> argu
     } else if (argument.isOptionalTensorList()) {
       taken.kind = Argument::Kind::kOptionalValueList;
       for (const std::optional<at::Tensor>& each : argument.toOptionalTensorVector()) take(each.value_or(at::Tensor()));
-    } else if (argument.isList() || argument.isTuple() || argument.isGenericDict() || argument.isObject()) {
-      std::vector<at::Tensor> inside;
+    } else if (argument.isList() || argument.isTuple() || argument.isGenericDict()) {
       c10::IValue::HashAliasedIValues seen;
       argument.getSubValues(seen);
       for (const c10::IValue& each : seen) {
         if (each.isTensor()) Refuse("argument " + std::to_string(i) + " of " + OpName(frame.op) + " holds tensors in a container");
       }
       taken.constant = argument;
-    } else if (argument.isStorage() || argument.isStream() || argument.isPyObject()) {
+    } else if (argument.isStorage() || argument.isStream() || argument.isPyObject() || argument.isObject() || argument.isCapsule()) {
       Refuse("argument " + std::to_string(i) + " of " + OpName(frame.op) + " is a " + argument.tagKind() +
              ", which livepool cannot follow");
     } else {

@@ -50,14 +50,6 @@ void CheckInputs(const Program& program, const std::vector<at::Tensor>& inputs, 
                            "; capture it for this case too");
     }
   }
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const LazyBits now = LazyBits::Of(inputs[i]);
-    const LazyBits captured = program.input_bits[i];
-    if (now == captured) continue;
-    const char* bit = now.conj != captured.conj ? "conj" : "neg";
-    throw ReplayMismatch(name(i) + " has another " + bit + " bit (see torch.Tensor.is_" + bit + ") than at the capture; resolve it, or "
-                         "capture it for this case too");
-  }
   // The same arguments must share storage, with each other and with the state.
   const auto fail = [&](std::size_t i, const std::string& other, bool captured) {
     throw ReplayMismatch(name(i) + (captured ? " shared its storage with " : " now shares its storage with ") + other +
@@ -74,9 +66,20 @@ void CheckInputs(const Program& program, const std::vector<at::Tensor>& inputs, 
       if (captured != inputs[i].storage().is_alias_of(state.tensor.storage())) fail(i, "state '" + state.name + "'", captured);
     }
   }
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const TensorBits now = TensorBits::Of(inputs[i]);
+    const TensorBits captured = program.input_bits[i];
+    if (now == captured) continue;
+    const char* differs = now.conj != captured.conj ? "conj bit" : now.neg != captured.neg ? "neg bit" : "requires_grad";
+    throw ReplayMismatch(name(i) + " has another " + differs + " than at the capture; capture it for this case too");
+  }
 }
 
 void CheckSurroundings(const Program& program) {
+  if (c10::GradMode::is_enabled()) {
+    throw ReplayMismatch("grad mode is enabled, and a replay computes no gradients; replay under torch.no_grad() or "
+                         "torch.inference_mode()");
+  }
   if (!(ThreadModes::Current().autocast == program.modes[0].autocast)) {
     throw ReplayMismatch("autocast is not as at the capture; capture it for this case too");
   }

@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,8 +16,14 @@ namespace livepool {
 // Equal dtype, sizes and bytes; NaN equals NaN of the same bits, 0.0 differs from -0.0.
 bool SameBytes(const at::Tensor& a, const at::Tensor& b);
 bool SameBytes(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b);
-// The largest absolute difference of two tensors of equal sizes, in double; NaN against a number is infinite.
-double MaxDifference(const at::Tensor& a, const at::Tensor& b);
+// How far `replay` is from `eager`, an equal run of the same, given that `again` is a second run of `eager`.
+struct Deviation {
+  double by = 0;     // the largest difference at an element that must be equal, infinite where one is NaN or infinite
+  double noise = 0;  // the largest finite difference of the two eager runs
+};
+// All of equal dtype and sizes. Where eager agrees with itself, byte for byte, the replay must agree too; elsewhere it
+// may be off by `slack` x noise. None if that holds for every element.
+std::optional<Deviation> FindDeviation(const at::Tensor& replay, const at::Tensor& eager, const at::Tensor& again, double slack);
 // A 64-bit hash of the bytes of all tensors, in order.
 std::uint64_t HashBytes(const std::vector<at::Tensor>& tensors);
 

@@ -4,8 +4,10 @@
 
 #include <cstdio>
 #include <fstream>
+#include <random>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "allocator/plan/test_problems.h"
 #include "livepool/base/error.h"
@@ -147,6 +149,101 @@ TEST(WriteCsv, APlanComesBackAsFixedOffsets) {
 TEST(WriteCsv, RefusesAPlanOfAnotherProblem) {
   std::ostringstream out;
   EXPECT_THROW(WriteCsv(out, kTwo, Plan{}), InvalidInput);
+}
+
+CsvTable ReadTable(const std::string& text) {
+  std::istringstream in(text);
+  return ReadCsvTable(in, "t.csv");
+}
+
+TEST(ReadCsvTable, TakesAnyTextAsId) {
+  const CsvTable table = ReadTable("id,lower,upper,size,offset\nconv1.out,0,4,8,\n#2,0,4,8,16\n");
+  EXPECT_EQ(table.ids, (std::vector<std::string>{"conv1.out", "#2"}));
+  EXPECT_TRUE(table.has_offsets);
+  EXPECT_EQ(table.problem.buffers[0], (Buffer{.id = 0, .lifetime = {0, 4}, .size = 8}));
+  EXPECT_EQ(table.problem.buffers[1], (Buffer{.id = 1, .lifetime = {0, 4}, .size = 8, .fixed_offset = 16}));
+}
+
+TEST(ReadCsvTable, KeepsIdsThatAreNumbers) {
+  EXPECT_EQ(ReadTable("id,lower,upper,size\n1,0,4,8\n2,-3,9,5\n").problem, kTwo);
+  // One number in two spellings is two ids, but cannot be two numbers.
+  const CsvTable table = ReadTable("id,lower,upper,size\n7,0,4,8\n07,0,4,8\n");
+  EXPECT_EQ(table.problem.buffers[0].id, 0);
+  EXPECT_EQ(table.problem.buffers[1].id, 1);
+}
+
+TEST(ReadCsvTable, RefusesIdsThatAreEmptyOrTaken) {
+  EXPECT_THROW(ReadTable("id,lower,upper,size\n,0,4,8\n"), InvalidInput);
+  try {
+    (void)ReadTable("id,lower,upper,size\nb,0,4,8\nb,0,4,8\n");
+    FAIL() << "nothing was thrown";
+  } catch (const InvalidInput& error) {
+    EXPECT_STREQ(error.what(), "t.csv:3:1: id 'b' is taken by line 2");
+  }
+}
+
+TEST(WriteCsv, ATableKeepsItsIds) {
+  const CsvTable table = ReadTable("id,lower,upper,size\nb1,0,4,8\n");
+  std::ostringstream out;
+  WriteCsv(out, table, MakePlan(table.problem));
+  EXPECT_EQ(out.str(), "id,lower,upper,size,offset\nb1,0,4,8,0\n");
+}
+
+TEST(ReadCsv, QuotesLongAndBinaryTextInOneShortLine) {
+  const std::string text = "id,lower,upper,size\n1,0,4," + std::string(1000, 'x') + std::string("\0\t", 2) + "\n";
+  try {
+    (void)Read(text);
+    FAIL() << "nothing was thrown";
+  } catch (const InvalidInput& error) {
+    EXPECT_EQ(error.what(), "t.csv:2:7: '" + std::string(40, 'x') + "...' is not a whole number");
+  }
+}
+
+TEST(ReadCsv, RefusesAMillionColumns) {
+  EXPECT_THROW((void)Read("id,lower,upper,size\n" + std::string(1'000'000, ',') + "\n"), InvalidInput);
+  EXPECT_THROW((void)Read(std::string(1'000'000, ',') + "\n"), InvalidInput);
+}
+
+// Good text with a few bytes changed, inserted or cut off: the reader takes it or throws InvalidInput, and what it
+// takes can be written and read again.
+TEST(ReadCsv, SurvivesRandomDamage) {
+  const std::string good =
+      "id,lower,upper,size,alignment,offset\n1,0,4,8,4,8\r\n-2,-3,9,5,,\n9223372036854775807,0,1,1,2,4\n";
+  const std::string bytes = ",-+.0919\n\r\"\0\xff eid";
+  int taken = 0;
+  for (std::uint64_t seed = 0; seed < 20'000; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937_64 random(seed);
+    std::string text = good;
+    for (std::uint64_t n = 1 + random() % 3; n > 0 && !text.empty(); --n) {
+      const std::size_t at = random() % text.size();
+      const char byte = bytes[random() % bytes.size()];
+      switch (random() % 4) {
+        case 0:
+          text[at] = byte;
+          break;
+        case 1:
+          text.insert(at, 1, byte);
+          break;
+        case 2:
+          text.erase(at, 1);
+          break;
+        default:
+          text.resize(at + 1);
+      }
+    }
+    for (const bool as_table : {false, true}) {
+      try {
+        const Problem problem = as_table ? ReadTable(text).problem : Read(text);
+        EXPECT_EQ(Read(Write(problem)), problem);
+        ++taken;
+      } catch (const InvalidInput& error) {
+        EXPECT_EQ(std::string(error.what()).rfind("t.csv:", 0), 0U) << error.what();
+        EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
+      }
+    }
+  }
+  EXPECT_GT(taken, 1000);  // or the damage was too heavy to say anything
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ namespace {
 using testing::HandMade;
 using testing::NamedProblem;
 
-// Every way to set the switches with at least one on. The last one is the default: all on.
+// Every way to set the switches of the rules with at least one on. The last one is the default: all on.
 std::vector<PlannerOptions> AllOptions() {
   std::vector<PlannerOptions> all;
   for (unsigned bits = 1; bits < 8; ++bits) {
@@ -46,23 +46,68 @@ INSTANTIATE_TEST_SUITE_P(HandMade, PlannerOptionsTest,
                            return NameOf(std::get<0>(test.param)) + "_" + std::get<1>(test.param).name;
                          });
 
-// A switch that never lowered a plan would only cost time.
+// A switch that never lowered a plan would only cost time. The search would find all of these.
 TEST(PlannerSwitches, SkylineHelps) {
   const Problem problem = HandMade("SkylineWins");
-  EXPECT_EQ(MakePlan(problem).height, 4);
-  EXPECT_EQ(MakePlan(problem, {.skyline = false}).height, 5);
+  EXPECT_EQ(MakePlan(problem, {.search_nodes = 0}).height, 4);
+  EXPECT_EQ(MakePlan(problem, {.skyline = false, .search_nodes = 0}).height, 5);
 }
 
 TEST(PlannerSwitches, OffsetBestFitHelps) {
   const Problem problem = HandMade("OffsetBestFitWins");
-  EXPECT_EQ(MakePlan(problem).height, 6);
-  EXPECT_EQ(MakePlan(problem, {.offset_best_fit = false}).height, 7);
+  EXPECT_EQ(MakePlan(problem, {.search_nodes = 0}).height, 11);
+  EXPECT_EQ(MakePlan(problem, {.offset_best_fit = false, .search_nodes = 0}).height, 12);
 }
 
 TEST(PlannerSwitches, WholeSlotsHelp) {
   const Problem problem = HandMade("WholeSlotsWin");
-  EXPECT_EQ(MakePlan(problem).height, 13);
-  EXPECT_EQ(MakePlan(problem, {.whole_slots = false}).height, 14);
+  EXPECT_EQ(MakePlan(problem, {.skyline = false, .search_nodes = 0}).height, 13);
+  EXPECT_EQ(MakePlan(problem, {.skyline = false, .whole_slots = false, .search_nodes = 0}).height, 14);
+}
+
+TEST(PlannerSwitches, SearchHelps) {
+  const Plan plan = MakePlan(HandMade("WholeSlotsWin"), {.skyline = false, .whole_slots = false});
+  EXPECT_EQ(plan.height, 13);
+  EXPECT_EQ(plan.algorithm, "depth-first search");
+  EXPECT_TRUE(plan.ProvedOptimal());
+}
+
+TEST(MakePlan, ProvesThatNoPlanReachesTheBound) {
+  const Problem problem = HandMade("AboveTheBound");
+  const Plan plan = MakePlan(problem);
+  EXPECT_EQ(plan.lower_bound, 9);
+  EXPECT_EQ(plan.height, 10);
+  EXPECT_EQ(plan.proved_bound, 10);
+  EXPECT_TRUE(plan.ProvedOptimal());
+  EXPECT_EQ(Validate(problem, plan).message, "");
+  EXPECT_FALSE(MakePlan(problem, {.search_nodes = 0}).ProvedOptimal());
+}
+
+TEST(MakePlan, StopsAtTheCapacity) {
+  const Problem problem = HandMade("SkylineWins");
+  const PlannerOptions options{.skyline = false, .capacity = 5};
+  EXPECT_EQ(MakePlan(problem, options).height, 5);
+  EXPECT_EQ(MakePlan(problem, {.skyline = false}).height, 4);
+}
+
+TEST(MakePlan, StopsWhenToldAndHasAPlan) {
+  const Problem problem = HandMade("WholeSlotsWin");
+  int calls = 0;
+  const Plan plan = MakePlan(problem, {}, [&](const Plan& best) {
+    ++calls;
+    EXPECT_EQ(Validate(problem, best).message, "");
+    return false;
+  });
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(Validate(problem, plan).message, "");
+  EXPECT_EQ(Validate(problem, MakePlan(problem, {.time_limit = 0.0})).message, "");
+}
+
+TEST(MakePlan, IsTheSameWithThreads) {
+  for (const NamedProblem& named : testing::HandMadeProblems()) {
+    SCOPED_TRACE(named.name);
+    EXPECT_EQ(MakePlan(named.problem), MakePlan(named.problem, {.threads = 4}));
+  }
 }
 
 TEST(MakePlan, OfNothing) {
@@ -120,6 +165,19 @@ TEST(MakePlan, RefusesMalformedProblems) {
   Problem problem = HandMade("Chain");
   problem.buffers[2].size = 0;
   EXPECT_THROW((void)MakePlan(problem), InvalidInput);
+}
+
+TEST(MakeBaselinePlan, IsTheRuleAlone) {
+  const Problem problem = HandMade("WholeSlotsWin");
+  for (const BaselineRule rule :
+       {BaselineRule::kWholeSlots, BaselineRule::kBestFitByBirth, BaselineRule::kBestFitBySize}) {
+    EXPECT_EQ(Validate(problem, MakeBaselinePlan(problem, rule)).message, "");
+  }
+  EXPECT_EQ(MakeBaselinePlan(problem, BaselineRule::kWholeSlots).height, 13);
+  Problem fixed = HandMade("Chain");
+  fixed.buffers[2].fixed_offset = 0;
+  EXPECT_THROW((void)MakeBaselinePlan(fixed, BaselineRule::kWholeSlots), InvalidInput);
+  EXPECT_EQ(Validate(fixed, MakeBaselinePlan(fixed, BaselineRule::kBestFitBySize)).message, "");
 }
 
 }  // namespace

@@ -65,21 +65,23 @@ const std::vector<NamedProblem>& HandMadeProblems() {
          {.id = 2, .lifetime = {2, 3}, .size = 3},
          {.id = 3, .lifetime = {1, 4}, .size = 1}}}},
 
-      //   4 |       +---5----+  +1-+     The bound is 6, and this is the plan of offset best fit by birth. Every other
-      //   2 |    +--------3--------+     rule ends at 7 at least.
-      //   1 |             +---4----+
-      //   0 | +---2----+---0----+
-      //       0  1  2  3  4  5  6  7
+      //   8 |             +--3--+         The bound is 11, and this is the plan of offset best fit by lifetime. The
+      //   6 |       +---2----+            skyline and whole slots end at 12 at least.
+      //   5 |             +--0--+
+      //   1 | +---6----++--4--+---5---+   (5 lies at 0)
+      //   0 |       +-----1---+
+      //       0     2  3  4   6   7   8
       {"OffsetBestFitWins",
-       {{{.id = 0, .lifetime = {3, 6}, .size = 1},
-         {.id = 1, .lifetime = {6, 7}, .size = 2},
-         {.id = 2, .lifetime = {0, 3}, .size = 2},
-         {.id = 3, .lifetime = {1, 7}, .size = 2},
-         {.id = 4, .lifetime = {4, 7}, .size = 1},
-         {.id = 5, .lifetime = {2, 5}, .size = 2}}}},
+       {{{.id = 0, .lifetime = {5, 7}, .size = 3},
+         {.id = 1, .lifetime = {2, 6}, .size = 1},
+         {.id = 2, .lifetime = {2, 5}, .size = 5},
+         {.id = 3, .lifetime = {5, 7}, .size = 3},
+         {.id = 4, .lifetime = {4, 6}, .size = 2},
+         {.id = 5, .lifetime = {6, 8}, .size = 5},
+         {.id = 6, .lifetime = {0, 3}, .size = 5}}}},
 
       //  12 |       +---5---+-4-+        Sizes 5 and 1; the arena is full, at 13, from 4 to 8. Whole slots keep the
-      //  11 |     +--9--+----10-----+    sizes apart and waste nothing. Every other rule ends at 14 at least: a small
+      //  11 |     +--9--+----10-----+    sizes apart and waste nothing. Offset best fit ends at 14 at least: a small
       //  10 |   +--6--+---3---+          one lies where the next large one has to.
       //   5 |   +---1---+----7----+
       //   0 | +------8------+ +-2-+
@@ -95,6 +97,18 @@ const std::vector<NamedProblem>& HandMadeProblems() {
          {.id = 8, .lifetime = {1, 8}, .size = 5},
          {.id = 9, .lifetime = {3, 6}, .size = 1},
          {.id = 10, .lifetime = {6, 12}, .size = 1}}}},
+
+      // The bound is 9, in three places (1, 3 and 7; 2, 3, 5 and 7; 2, 6, 7 and 8). But no plan is lower than 10: trying
+      // all sequences of the eight says so.
+      {"AboveTheBound",
+       {{{.id = 1, .lifetime = {5, 8}, .size = 5},
+         {.id = 2, .lifetime = {8, 11}, .size = 2},
+         {.id = 3, .lifetime = {6, 10}, .size = 1},
+         {.id = 4, .lifetime = {11, 15}, .size = 3},
+         {.id = 5, .lifetime = {8, 9}, .size = 3},
+         {.id = 6, .lifetime = {10, 11}, .size = 2},
+         {.id = 7, .lifetime = {5, 14}, .size = 3},
+         {.id = 8, .lifetime = {9, 12}, .size = 2}}}},
 
       // Alignments that are powers of two, and two that are not multiples of each other.
       {"Aligned",

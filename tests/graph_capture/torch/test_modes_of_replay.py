@@ -42,14 +42,19 @@ def test_capture_and_replay_in_other_modes(livepool, same, layer, captured, repl
 
 
 def test_replay_with_grad_mode_on(livepool, same, layer):
-    """A replay computes no gradients, whatever the mode of the caller; it leaves that mode alone."""
+    """A replay computes no gradients, which eager would: it says so, and works again without grad mode."""
     graph = livepool.capture(layer, X)
-    with torch.enable_grad():
-        for x in (Y, Y + 1):
-            got = graph.replay(x)
-            assert torch.is_grad_enabled()
-            assert not got.requires_grad
-            same(got, layer(x).detach())
+    with torch.enable_grad(), pytest.raises(livepool.ReplayMismatch, match=r"grad mode is enabled.*torch\.no_grad"):
+        graph.replay(Y)
+    same(graph.replay(Y), layer(Y))
+
+
+def test_an_input_that_requires_grad(livepool, same, layer):
+    """A program that asks would take another path."""
+    graph = livepool.capture(layer, X)
+    with pytest.raises(livepool.ReplayMismatch):
+        graph.replay(Y.clone().requires_grad_())
+    same(graph.replay(Y), layer(Y))
 
 
 def test_inference_mode_inside(livepool, same, layer):

@@ -38,6 +38,12 @@ class OutOfMemory : public Error {
   Bytes requested_;
 };
 
+// More passes run at once than a device has arenas for; what is asked for goes upstream instead.
+class ArenasExhausted : public OutOfMemory {
+ public:
+  using OutOfMemory::OutOfMemory;
+};
+
 // The callable cannot be captured: its graph would be wrong. The message names the op.
 class CaptureRefused : public Error {
  public:

@@ -10,6 +10,7 @@
 
 #include <iosfwd>
 #include <string>
+#include <vector>
 
 #include "livepool/plan/plan.h"
 #include "livepool/plan/problem.h"
@@ -24,11 +25,24 @@ namespace livepool {
 // The same from a file. Throws InvalidInput, as "path: what", if it cannot be read.
 [[nodiscard]] Problem ReadCsvFile(const std::string& path);
 
+// A problem whose ids may be any text without a comma. If all are whole numbers they are the buffers' ids, as in
+// ReadCsv; else the buffers are numbered from 0 in the order of their rows.
+struct CsvTable {
+  Problem problem;
+  std::vector<std::string> ids;  // by buffer, as in the file
+  bool has_offsets = false;      // there is a column for them
+};
+[[nodiscard]] CsvTable ReadCsvTable(std::istream& in, const std::string& name);
+[[nodiscard]] CsvTable ReadCsvTableFile(const std::string& path);
+
 // Writes a problem, such that ReadCsv gives back an equal one. Optional columns are left out where every
 // buffer has the default. Failure shows in the state of `out`, as for any stream.
 void WriteCsv(std::ostream& out, const Problem& problem);
 
 // Writes a problem with the offsets of `plan`. Throws InvalidInput if there is not one offset for each buffer.
 void WriteCsv(std::ostream& out, const Problem& problem, const Plan& plan);
+
+// The same with the ids of a table.
+void WriteCsv(std::ostream& out, const CsvTable& table, const Plan& plan);
 
 }  // namespace livepool

@@ -43,6 +43,9 @@ struct PlannerOptions {
   SearchSwitches search;
   std::uint64_t seed = 0;  // of the search
 
+  // Rules that are tried side by side. The plan is the same.
+  int threads = 1;
+
   // A plan of this height is good enough; nothing: only the best is. It is no error to end above it.
   std::optional<Bytes> capacity = std::nullopt;
   // After so many seconds the best plan so far is returned. This is the one option with which plans may differ from run
@@ -66,5 +69,14 @@ using PlanProgress = std::function<bool(const Plan&)>;
 //  - no rule is on, or none of those that are honours fixed offsets where the problem has one.
 [[nodiscard]] Plan MakePlan(const Problem& problem, const PlannerOptions& options = {},
                             const PlanProgress& progress = {});
+
+// What others do, for comparison: one rule in one order, and nothing else.
+enum class BaselineRule {
+  kWholeSlots,      // best fit of whole slots, by birth
+  kBestFitByBirth,  // offset best fit, as an online allocator does it
+  kBestFitBySize,   // offset best fit, largest first
+};
+// Throws InvalidInput as MakePlan does, and for whole slots if a buffer has a fixed offset.
+[[nodiscard]] Plan MakeBaselinePlan(const Problem& problem, BaselineRule rule);
 
 }  // namespace livepool

@@ -21,8 +21,9 @@ using Callable = std::function<Tensors(const Tensors&)>;
 
 struct CaptureOptions {
   // Tensors that the callable owns, with names for messages: parameters, buffers, caches. They are used by
-  // reference; replacing one (another data pointer, dtype or shape) makes a replay fail, changing its bytes
-  // does not. StateOf(module) lists a module's.
+  // reference: their bytes may change. A tensor of these that gets another data pointer, dtype or shape (set_data,
+  // .to()) makes a replay fail. That a *variable* of the callable now holds another tensor cannot be seen from here:
+  // capture again then. StateOf(module) lists a module's tensors.
   std::vector<std::pair<std::string, at::Tensor>> state;
   // Names of the arguments, for messages; may be empty.
   std::vector<std::string> argument_names;
@@ -75,7 +76,8 @@ class ExecGraph {
 
 // Runs `fn` once on `inputs` and records its ops, replays them once on upstream's memory to see every
 // allocation, and plans. livepool must be installed for the device of the tensors, and grad mode off.
-// Side effects of fn on `inputs` and state happen once. Throws NotInstalled, or CaptureRefused where a graph
+// Side effects of fn on `inputs` and state happen once. Reads of a tensor's bytes by the host are guarded where they go
+// through the dispatcher (item()); fn may not read through data_ptr(), which nobody sees here. Throws NotInstalled, or CaptureRefused where a graph
 // would be wrong, naming the op.
 std::shared_ptr<ExecGraph> Capture(Callable fn, const Tensors& inputs, CaptureOptions options = {});
 
