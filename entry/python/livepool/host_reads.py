@@ -2,8 +2,8 @@
 
 A TorchFunctionMode would see them too, but while one is active torch.overrides.has_torch_function is true for
 every tensor, and nn.MultiheadAttention, for one, leaves its fast path then: the capture would record other
-operators than eager runs. So the few methods of torch.Tensor are replaced for as long as a capture runs; on
-other threads they do what they always did.
+operators than eager runs. So the few methods of torch.Tensor, and functions that do the same, are replaced for as
+long as a capture runs; on other threads they do what they always did.
 """
 
 from __future__ import annotations
@@ -11,42 +11,62 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
+import torch.utils.dlpack
 
 from livepool import _livepool
 
 _METHODS = ("tolist", "numpy", "__array__", "__dlpack__", "data_ptr", "untyped_storage", "storage", "_typed_storage", "apply_",
             "map_", "map2_", "share_memory_", "__reduce_ex__")
+_FUNCTIONS = ((torch, "to_dlpack"), (torch.utils.dlpack, "to_dlpack"))
 _lock = threading.Lock()
 _captures = 0
-_hidden: dict[str, object] = {}  # what torch.Tensor itself (not its base) had under a name
+_hidden: list[tuple[Any, str, object]] = []  # owner, name, and what the owner itself (not its base) had there
 
 
-def _refuse(name: str) -> None:
-    _livepool.refuse_capture(f"the program reads or replaces a tensor's bytes through Tensor.{name}, which a graph cannot repeat")
+def _refuse(what: str) -> None:
+    _livepool.refuse_capture(f"the program reads or replaces a tensor's bytes through {what}, which a graph cannot repeat")
 
 
-def _watched_method(name: str):
-    original = getattr(torch.Tensor, name)
-
+def _watched(original: Callable[..., Any], what: str) -> Callable[..., Any]:
     @functools.wraps(original)
-    def method(self, *args, **kwargs):
-        _refuse(name)
-        return original(self, *args, **kwargs)
+    def function(*args, **kwargs):
+        _refuse(what)
+        return original(*args, **kwargs)
 
-    return method
+    return function
 
 
 def _watched_data() -> property:
     original = torch.Tensor.data
 
     def assign(self, value):
-        _refuse("data = …")
+        _refuse("Tensor.data = …")
         original.__set__(self, value)
 
     return property(original.__get__, assign)
+
+
+def _replace() -> None:
+    replacements = [(torch.Tensor, name, _watched(getattr(torch.Tensor, name), f"Tensor.{name}"))
+                    for name in _METHODS if hasattr(torch.Tensor, name)]
+    replacements.append((torch.Tensor, "data", _watched_data()))
+    replacements += [(module, name, _watched(getattr(module, name), f"torch.{name}")) for module, name in _FUNCTIONS]
+    for owner, name, replacement in replacements:
+        _hidden.append((owner, name, vars(owner).get(name)))
+        setattr(owner, name, replacement)
+
+
+def _put_back() -> None:
+    for owner, name, own in _hidden:
+        if own is None:
+            delattr(owner, name)
+        else:
+            setattr(owner, name, own)
+    _hidden.clear()
 
 
 @contextlib.contextmanager
@@ -56,20 +76,11 @@ def refused() -> Iterator[None]:
     with _lock:
         _captures += 1
         if _captures == 1:
-            replacements = {name: _watched_method(name) for name in _METHODS if hasattr(torch.Tensor, name)}
-            replacements["data"] = _watched_data()
-            for name, replacement in replacements.items():
-                _hidden[name] = torch.Tensor.__dict__.get(name)
-                setattr(torch.Tensor, name, replacement)
+            _replace()
     try:
         yield
     finally:
         with _lock:
             _captures -= 1
             if _captures == 0:
-                for name, own in _hidden.items():
-                    if own is None:
-                        delattr(torch.Tensor, name)
-                    else:
-                        setattr(torch.Tensor, name, own)
-                _hidden.clear()
+                _put_back()

@@ -1,35 +1,37 @@
-"""The tensors that a callable owns: found at the capture, and watched for replacement at each replay."""
+"""What a callable owns: its tensors, and the places in which they and its other values are watched at each replay."""
 
 from __future__ import annotations
 
 import functools
+import logging
 import types
-from collections.abc import Iterable
 from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
 
 from livepool._livepool import CaptureRefused, ReplayMismatch, StateWatch
-from livepool.structure import check_plain_tensor
+from livepool.structure import check_plain_tensor, same_leaf
 
 _LEAF_TYPES = (type(None), bool, int, float, complex, str, bytes, type, torch.dtype, torch.device, types.ModuleType,
-               types.BuiltinFunctionType, torch.Generator)
+               types.BuiltinFunctionType, torch.Generator, logging.Logger)
 _MAX_DEPTH = 8
+_BOOKKEEPING = frozenset(vars(torch.nn.Module()))  # the attributes that every module has
+_WATCHED_BOOKKEEPING = ("_parameters", "_buffers", "_modules", "_forward_hooks", "_forward_pre_hooks")
 
 
 class State:
-    """Tensors reachable from a callable: parameters, buffers and other tensors in the attributes of its modules
-    (in lists, dicts and plain objects too), closure cells, bound and default arguments. Global variables are
-    not state: a capture that reads one is refused as a hidden input."""
+    """Everything reachable from a callable: parameters, buffers, submodules and all other attributes of its modules
+    (in lists, tuples, dicts and plain objects too), closure cells, bound and default arguments. Global variables,
+    class attributes, sets and objects without __dict__ are not looked into: a capture that reads a tensor there is
+    refused as a hidden input."""
 
     def __init__(self) -> None:
         self.tensors: list[tuple[str, torch.Tensor]] = []
-        self._watch = StateWatch()
-        self._lists: list[tuple[str, list, int]] = []  # lists of state: name, list, length
-        self._values: list[tuple[str, Any, Any, Any]] = []  # everything found: name, container, key, value
-        self._sizes: list[tuple[str, Any, int]] = []  # of the containers found
-        self._seen: dict[int, Any] = {}  # id -> object, which keeps the id from being reused
+        self._watch = StateWatch(same_leaf)
+        self._lists: list[tuple[str, list, int]] = []  # until the recorded pass is over: name, list, length before it
+        self._seen: dict[int, Any] = {}  # until then, too: id -> object, which keeps the id from being reused
+        self._fastpath = torch.backends.mha.get_fastpath_enabled()
 
     @staticmethod
     def of(root: Any, arguments: list[Any]) -> "State":
@@ -41,28 +43,33 @@ class State:
         return state
 
     def check(self) -> None:
-        """Raises ReplayMismatch, naming it, if a tensor or a submodule was replaced or added, or a module was
-        changed to training mode or got hooks."""
-        self._watch.check()
-        for name, entries, length in self._lists:
-            if len(entries) != length:
-                raise ReplayMismatch(f"state '{name}' has {len(entries)} entries, and had {length} at the capture; capture again")
+        """Raises ReplayMismatch, naming it, if anything in the state was replaced, added or removed: a tensor, a
+        submodule, a hook, the training flag, a number (unless by an equal one), a function, an object. The bytes of
+        tensors may differ; so may what is in objects that are not looked into."""
+        change = self._watch.change()
+        if change is not None:
+            raise ReplayMismatch(f"{change} since the capture; capture again")
+        fastpath = torch.backends.mha.get_fastpath_enabled()
+        if fastpath != self._fastpath:
+            raise ReplayMismatch(f"torch.backends.mha.get_fastpath_enabled() is {fastpath}, and was {self._fastpath} at the capture; "
+                                 "capture it for this case too")
 
     def check_pass(self) -> None:
         """After the recorded pass: raises CaptureRefused if the pass has changed what it owns in another way than
         through the bytes of tensors, as a replay would not do so. A list that has only got entries which are no
-        tensors is let pass: it looks like a log, and such effects happen once, at the capture."""
-        advice = "; a replay would not. If the first run only sets it up, run the callable once before the capture"
-        for name, container, key, value in self._values:
-            now = _look(container, key)
-            if now is not value and not (isinstance(value, _LEAF_TYPES) and type(now) is type(value) and now == value):
-                raise CaptureRefused(f"the pass replaces '{name}'{advice}")
-        for name, container, size in self._sizes:
-            values = container.values() if isinstance(container, dict) else container
-            made = any(isinstance(leaf, torch.Tensor) and id(leaf) not in self._seen for leaf in pytree.tree_leaves(list(values)))
-            if len(container) < size or made:
-                raise CaptureRefused(f"the pass adds to or removes from '{name}'{advice}")
-        self._values, self._sizes = [], []
+        tensors is let pass: it looks like a log, and such effects happen once, at the capture. Its length is not
+        watched, that of the other lists is from now on."""
+        change = self._watch.change()
+        for name, entries, length in self._lists:
+            if len(entries) == length:
+                self._watch.add_size(entries, f"state '{name}'")
+            elif len(entries) < length or any(isinstance(leaf, (torch.Tensor, torch.nn.Module))
+                                              for leaf in pytree.tree_leaves(entries[length:])):
+                change = change or f"state '{name}' has {len(entries)} entries, and had {length}"
+        self._lists, self._seen = [], {}
+        if change is not None:
+            raise CaptureRefused(f"the pass replaces, adds or removes what it owns: {change}; a replay would not. If the first run "
+                                 "only sets it up, run the callable once before the capture")
 
     def _visit(self, thing: Any, name: str, depth: int) -> None:
         if isinstance(thing, _LEAF_TYPES) or depth > _MAX_DEPTH:
@@ -79,13 +86,14 @@ class State:
         if isinstance(thing, torch.nn.Module):
             self._visit_module(thing, name)
         elif isinstance(thing, dict):
-            if _holds_state(thing.values()):
-                self._watch.add_size(thing, f"state '{name}'")
-            self._visit_items(thing, name, [(key, f"{name}[{key!r}]") for key in thing], depth)
+            self._visit_dict(thing, f"state '{name}'", [(key, f"{name}[{key!r}]") for key in thing], depth)
         elif isinstance(thing, (list, tuple)):
-            if isinstance(thing, list) and _holds_state(thing):
+            if isinstance(thing, list):
                 self._lists.append((name, thing, len(thing)))
-            self._visit_items(thing, name, [(i, f"{name}[{i}]") for i in range(len(thing))], depth)
+            for i, value in enumerate(thing):
+                if isinstance(thing, list):
+                    self._watch.add_place(thing, i, f"state '{name}[{i}]'")
+                self._visit(value, f"{name}[{i}]", depth + 1)
         elif isinstance(thing, functools.partial):
             self._visit(thing.func, name, depth + 1)
             self._visit(thing.args, f"{name}.args", depth + 1)
@@ -99,16 +107,15 @@ class State:
         elif isinstance(thing, types.FunctionType):
             self._visit_function(thing, name, depth)
         elif hasattr(thing, "__dict__"):
-            self._visit_items(vars(thing), name, [(key, f"{name}.{key}" if name else key) for key in vars(thing)], depth)
+            attributes = [(key, f"{name}.{key}" if name else key) for key in vars(thing)]
+            self._visit_dict(vars(thing), f"attributes of '{name or type(thing).__name__}'", attributes, depth)
 
-    def _visit_items(self, container: Any, called: str, items: list[tuple[Any, str]], depth: int, watch_all: bool = False) -> None:
-        self._sizes.append((called, container, len(container)))
+    def _visit_dict(self, entries: dict, called: str, items: list[tuple[Any, str]], depth: int) -> None:
+        """items: the keys to watch and look at, and the names of what is there."""
+        self._watch.add_size(entries, called)
         for key, name in items:
-            value = container[key]
-            self._values.append((name, container, key, value))
-            if watch_all or isinstance(value, (torch.Tensor, torch.nn.Module)):
-                self._watch.add_place(container, key, value, f"state '{name}'")
-            self._visit(value, name, depth + 1)
+            self._watch.add_place(entries, key, f"state '{name}'")
+            self._visit(entries[key], name, depth + 1)
 
     def _visit_function(self, function: types.FunctionType, name: str, depth: int) -> None:
         for variable, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
@@ -116,9 +123,7 @@ class State:
                 value = cell.cell_contents
             except ValueError:  # empty: the variable has no value yet
                 continue
-            self._values.append((variable, cell, None, value))
-            if isinstance(value, (torch.Tensor, torch.nn.Module)):
-                self._watch.add_place(cell, None, value, f"closure variable '{variable}'")
+            self._watch.add_place(cell, None, f"closure variable '{variable}'")
             self._visit(value, variable, depth + 1)
         self._visit(function.__defaults__, f"{name}.__defaults__", depth + 1)
         self._visit(function.__kwdefaults__, f"{name}.__kwdefaults__", depth + 1)
@@ -135,44 +140,20 @@ class State:
             self._visit_constants(module.inlined_graph, name or "TorchScript module")
             return
         called = f"of module '{name or type(module).__name__}'"
-        self._watch.add_place(module.__dict__, "training", False, f"the training flag {called}")
-        for entries in ("_forward_hooks", "_forward_pre_hooks", "_modules"):
-            self._watch_entries(module.__dict__[entries], f"{entries} {called}")
-        for entries in ("_global_forward_hooks", "_global_forward_pre_hooks"):
-            if id(getattr(torch.nn.modules.module, entries)) not in self._seen:
-                self._seen[id(getattr(torch.nn.modules.module, entries))] = entries
-                self._watch_entries(getattr(torch.nn.modules.module, entries), f"{entries} of all modules")
-        self._watch.add_size(module.__dict__, f"attributes {called}")  # a new `forward`, for one
         prefix = name + "." if name else ""
-        for entries in ("_parameters", "_buffers", "_modules"):
-            attributes = module.__dict__[entries]
-            # None is watched too: a bias may come later.
-            self._visit_items(attributes, prefix + entries, [(key, prefix + key) for key in attributes], 0, watch_all=True)
-        skipped = ("_parameters", "_buffers", "_modules")
-        self._visit_items(module.__dict__, name or type(module).__name__,
-                          [(key, prefix + key) for key in module.__dict__ if key not in skipped], 0)
-
-
-    def _watch_entries(self, entries: dict, what: str) -> None:
-        self._watch.add_size(entries, what)
-        for key, value in entries.items():
-            self._watch.add_place(entries, key, value, f"entry {key!r} of {what}")
+        self._watch.add_place(module.__dict__, "training", f"the training flag {called}")
+        for entries in _WATCHED_BOOKKEEPING:
+            hooks = f"{entries} {called}, entry " if "hooks" in entries else prefix
+            self._visit_dict(module.__dict__[entries], f"{entries} {called}", [(key, f"{hooks}{key}") for key in module.__dict__[entries]], 0)
+        for entries in ("_global_forward_hooks", "_global_forward_pre_hooks"):
+            self._visit(getattr(torch.nn.modules.module, entries), entries, 0)
+        own = [(key, prefix + key) for key in module.__dict__ if key not in _BOOKKEEPING]
+        self._visit_dict(module.__dict__, f"attributes {called}", own, 0)  # a new `forward`, for one
 
     def _visit_constants(self, graph: torch._C.Graph, name: str) -> None:
         for i, node in enumerate(graph.findAllNodes("prim::Constant")):
             if node.hasAttribute("value") and node.kindOf("value") == "t":
                 self._visit(node.t("value"), f"constant {i} of {name}", 0)
-
-
-def _holds_state(values: Iterable[Any]) -> bool:
-    return any(isinstance(value, (torch.Tensor, torch.nn.Module)) for value in values)
-
-
-def _look(container: Any, key: Any) -> Any:
-    try:
-        return container.cell_contents if isinstance(container, types.CellType) else container[key]
-    except (KeyError, IndexError, ValueError):
-        return None
 
 
 def _refuse_fusers(name: str) -> None:

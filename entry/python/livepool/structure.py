@@ -21,6 +21,20 @@ def is_constant(leaf: Any) -> bool:
     return isinstance(leaf, _CONSTANTS)
 
 
+def check_unchangeable(leaf: Any, name: str) -> None:
+    """Refuses an argument which is compared by identity at a replay though its content may change: numpy arrays,
+    bytearray, memoryview, array.array, …"""
+    if is_constant(leaf):
+        return
+    try:
+        memoryview(leaf)
+    except (TypeError, ValueError, BufferError):
+        if not hasattr(type(leaf), "__array__"):
+            return
+    raise CaptureRefused(f"{name} is a {type(leaf).__name__}, whose content may change without a replay seeing it; pass a tensor, or a "
+                         "Python number")
+
+
 def check_plain_tensor(tensor: torch.Tensor, what: str) -> None:
     """Refuses tensor subclasses: an operator of the graph would return a plain tensor in their place."""
     if type(tensor) not in _PLAIN_TENSORS:
@@ -31,6 +45,7 @@ def check_plain_tensor(tensor: torch.Tensor, what: str) -> None:
 class Structure:
     """Where the tensors sit in a nested object, and what everything else was."""
 
+    what: str
     spec: pytree.TreeSpec
     names: list[str]  # of every leaf, e.g. "kwargs['input_ids']"
     others: list[Any]  # for every leaf: the object, or _TENSOR
@@ -49,22 +64,36 @@ class Structure:
                 others.append(_TENSOR)
             else:
                 others.append(leaf)
-        return Structure(spec, names, others), tensors
+        return Structure(what, spec, names, others), tensors
 
     def tensors_of(self, tree: Any) -> list[torch.Tensor]:
-        """The tensors of another object of this structure. Raises ReplayMismatch, naming the leaf that differs."""
+        """The tensors of another call of this structure. Raises ReplayMismatch, naming the leaf that differs."""
         leaves, spec = pytree.tree_flatten(tree)
         if spec != self.spec:
-            raise ReplayMismatch(f"the arguments are nested as {spec}, captured with {self.spec}; capture it for this case too")
+            raise ReplayMismatch(f"{self._other_nesting(*tree)}; capture it for this case too")
         tensors = []
         for name, captured, leaf in zip(self.names, self.others, leaves):
             if isinstance(leaf, torch.Tensor) and captured is _TENSOR:
                 if type(leaf) not in _PLAIN_TENSORS:
                     raise ReplayMismatch(f"{name} is a {type(leaf).__name__}, a tensor subclass, and was none at the capture")
                 tensors.append(leaf)
-            elif not _same(captured, leaf):
+            elif not same_leaf(captured, leaf):
                 raise ReplayMismatch(f"{name} is {_describe(leaf)}, captured with {_describe(captured)}; capture it for this case too")
         return tensors
+
+    def _other_nesting(self, args: tuple, kwargs: dict[str, Any]) -> str:
+        captured_args, captured_kwargs = pytree.tree_unflatten(self.others, self.spec)
+        if len(args) != len(captured_args):
+            count = len(args)
+            return f"got {count} positional argument{'' if count == 1 else 's'}, captured with {len(captured_args)}"
+        if list(kwargs) != list(captured_kwargs):
+            return f"got keyword arguments {list(kwargs)}, captured with {list(captured_kwargs)}"
+        pairs = [(f"args[{i}]", *pair) for i, pair in enumerate(zip(args, captured_args))]
+        pairs += [(f"kwargs[{key!r}]", kwargs[key], captured_kwargs[key]) for key in kwargs]
+        for name, now, captured in pairs:
+            if pytree.tree_structure(now) != pytree.tree_structure(captured):
+                return f"{name} is nested in another way than at the capture"
+        return "the arguments are nested in another way than at the capture"
 
     def is_structure_of(self, tree: Any, tensors: list[torch.Tensor]) -> bool:
         """True if `tree` still has this structure and holds `tensors` themselves."""
@@ -73,14 +102,23 @@ class Structure:
         return spec == self.spec and all(leaf is (next(rest) if captured is _TENSOR else captured)
                                          for captured, leaf in zip(self.others, leaves))
 
-    def equals(self, other: "Structure") -> bool:
-        """True if everything but the tensors is the same."""
-        return self.spec == other.spec and all(_same(a, b) for a, b in zip(self.others, other.others))
+    def difference(self, now: "Structure") -> str | None:
+        """What is not the same in `now`, apart from the tensors; None if nothing is."""
+        if now.spec != self.spec:
+            return f"the {self.what} is nested in another way than at the capture"
+        for name, captured, leaf in zip(self.names, self.others, now.others):
+            if not same_leaf(captured, leaf):
+                return f"{name} is {_describe(leaf)}, and was {_describe(captured)} at the capture"
+        return None
 
     @staticmethod
     def is_tensor(other: Any) -> bool:
         """True for an entry of `others` that stands for a tensor."""
         return other is _TENSOR
+
+    def objects(self) -> list[tuple[str, Any]]:
+        """The leaves that are neither tensors nor constants, with their names."""
+        return [(name, other) for name, other in zip(self.names, self.others) if other is not _TENSOR and not is_constant(other)]
 
     def rebuild(self, tensors: list[torch.Tensor]) -> Any:
         """The object with `tensors` in their places."""
@@ -96,7 +134,8 @@ class _Tensor:
 _TENSOR = _Tensor()
 
 
-def _same(captured: Any, leaf: Any) -> bool:
+def same_leaf(captured: Any, leaf: Any) -> bool:
+    """The same object, or a constant of the same type and value."""
     if captured is leaf:
         return True
     if not is_constant(captured) or type(captured) is not type(leaf):
