@@ -161,9 +161,11 @@ PYBIND11_MODULE(_livepool, m) {
       .def(py::init<py::object>(), py::arg("same"))
       .def("add_place", &StateWatch::AddPlace)
       .def("add_size", &StateWatch::AddSize)
+      .def("forget", &StateWatch::Forget)
       .def("change", &StateWatch::Change);
   py::class_<ExecGraph, std::shared_ptr<ExecGraph>>(m, "ExecGraph")
       .def("replay", &ExecGraph::Replay, py::call_guard<py::gil_scoped_release>())
+      .def("disposable", &ExecGraph::Disposable)
       .def("report", [](const ExecGraph& graph) { return ToDict(graph.Report()); });
 #ifdef LIVEPOOL_HAVE_CUDA
   m.attr("has_cuda") = true;

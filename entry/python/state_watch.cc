@@ -22,6 +22,17 @@ void StateWatch::AddSize(py::object container, std::string what) {
   size_names_.push_back(std::move(what));
 }
 
+void StateWatch::Forget(const py::object& container) {
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < places_.size(); ++i) {
+    if (places_[i].container.is(container)) continue;
+    std::swap(places_[kept], places_[i]);
+    std::swap(place_names_[kept++], place_names_[i]);
+  }
+  places_.resize(kept);
+  place_names_.resize(kept);
+}
+
 PyObject* StateWatch::Look(const Place& place) {
   PyObject* container = place.container.ptr();
   if (PyDict_Check(container)) return PyDict_GetItem(container, place.key.ptr());
@@ -50,7 +61,7 @@ std::optional<std::string> StateWatch::Change() const {
   for (std::size_t i = 0; i < sizes_.size(); ++i) {
     const Py_ssize_t size = SizeOf(sizes_[i].container);
     if (size != sizes_[i].expected) {
-      return size_names_[i] + " has " + std::to_string(size) + " entries, and had " + std::to_string(sizes_[i].expected);
+      return size_names_[i] + " has " + std::to_string(size) + " entries instead of " + std::to_string(sizes_[i].expected);
     }
   }
   return std::nullopt;

@@ -21,8 +21,10 @@ class StateWatch {
   void AddPlace(pybind11::object container, pybind11::object key, std::string what);
   // From now on `container`, a dict or list, must have as many entries as it has now.
   void AddSize(pybind11::object container, std::string what);
+  // The places of `container` are no longer watched.
+  void Forget(const pybind11::object& container);
 
-  // The first place that has changed, as "<what> was replaced" or "<what> has 3 entries, and had 2".
+  // The first place that has changed, as "<what> was replaced" or "<what> has 3 entries instead of 2".
   std::optional<std::string> Change() const;
 
   // For Python's garbage collector: a model may hold its own graph.

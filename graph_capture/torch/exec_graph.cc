@@ -135,6 +135,11 @@ Tensors ExecGraph::Replay(const Tensors& inputs) {
   return impl_->Run(inputs);
 }
 
+bool ExecGraph::Disposable() const {
+  const Program& program = impl_->planned->program();
+  return impl_->checked.load(std::memory_order_relaxed) && GetEnv().check.every == 0 && !program.Writes() && !program.random;
+}
+
 GraphReport ExecGraph::Report() const {
   GraphReport report = impl_->report;
   report.replays = impl_->replays.load(std::memory_order_relaxed);

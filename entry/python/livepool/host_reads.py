@@ -10,18 +10,17 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-import torch.utils.dlpack
 
 from livepool import _livepool
 
 _METHODS = ("tolist", "numpy", "__array__", "__dlpack__", "data_ptr", "untyped_storage", "storage", "_typed_storage", "apply_",
             "map_", "map2_", "share_memory_", "__reduce_ex__")
-_FUNCTIONS = ((torch, "to_dlpack"), (torch.utils.dlpack, "to_dlpack"))
 _lock = threading.Lock()
 _captures = 0
 _hidden: list[tuple[Any, str, object]] = []  # owner, name, and what the owner itself (not its base) had there
@@ -54,7 +53,9 @@ def _replace() -> None:
     replacements = [(torch.Tensor, name, _watched(getattr(torch.Tensor, name), f"Tensor.{name}"))
                     for name in _METHODS if hasattr(torch.Tensor, name)]
     replacements.append((torch.Tensor, "data", _watched_data()))
-    replacements += [(module, name, _watched(getattr(module, name), f"torch.{name}")) for module, name in _FUNCTIONS]
+    to_dlpack = _watched(torch.to_dlpack, "torch.to_dlpack")
+    replacements += [(module, "to_dlpack", to_dlpack) for module in list(sys.modules.values())  # some have imported its name
+                     if getattr(module, "__dict__", {}).get("to_dlpack") is torch.to_dlpack]
     for owner, name, replacement in replacements:
         _hidden.append((owner, name, vars(owner).get(name)))
         setattr(owner, name, replacement)

@@ -14,7 +14,10 @@ from livepool._livepool import CaptureRefused, ReplayMismatch, StateWatch
 from livepool.structure import check_plain_tensor, same_leaf
 
 _LEAF_TYPES = (type(None), bool, int, float, complex, str, bytes, type, torch.dtype, torch.device, types.ModuleType,
-               types.BuiltinFunctionType, torch.Generator, logging.Logger)
+               types.BuiltinFunctionType, torch.Generator)
+# Not looked into: they change by themselves, and what an operator does inside is not the callable's.
+_OPAQUE_TYPES = (logging.Logger, torch._ops.OpOverload, torch._ops.OpOverloadPacket, torch._library.custom_ops.CustomOpDef)
+_STATE_TYPES = (torch.Tensor, torch.nn.Module)
 _MAX_DEPTH = 8
 _BOOKKEEPING = frozenset(vars(torch.nn.Module()))  # the attributes that every module has
 _WATCHED_BOOKKEEPING = ("_parameters", "_buffers", "_modules", "_forward_hooks", "_forward_pre_hooks")
@@ -29,7 +32,7 @@ class State:
     def __init__(self) -> None:
         self.tensors: list[tuple[str, torch.Tensor]] = []
         self._watch = StateWatch(same_leaf)
-        self._lists: list[tuple[str, list, int]] = []  # until the recorded pass is over: name, list, length before it
+        self._sizes: list[tuple[str, dict | list, int]] = []  # until the recorded pass is over: of all dicts and lists
         self._seen: dict[int, Any] = {}  # until then, too: id -> object, which keeps the id from being reused
         self._fastpath = torch.backends.mha.get_fastpath_enabled()
 
@@ -56,23 +59,28 @@ class State:
 
     def check_pass(self) -> None:
         """After the recorded pass: raises CaptureRefused if the pass has changed what it owns in another way than
-        through the bytes of tensors, as a replay would not do so. A list that has only got entries which are no
-        tensors is let pass: it looks like a log, and such effects happen once, at the capture. Its length is not
-        watched, that of the other lists is from now on."""
+        through the bytes of tensors, as a replay would not do so. A list without tensors that has got more entries is
+        let pass, and not watched: it looks like a log, and such effects happen once, at the capture. A dict that has
+        got more (cached values, for example) is watched as it is now."""
         change = self._watch.change()
-        for name, entries, length in self._lists:
-            if len(entries) == length:
-                self._watch.add_size(entries, f"state '{name}'")
-            elif len(entries) < length or any(isinstance(leaf, (torch.Tensor, torch.nn.Module))
-                                              for leaf in pytree.tree_leaves(entries[length:])):
-                change = change or f"state '{name}' has {len(entries)} entries, and had {length}"
-        self._lists, self._seen = [], {}
+        for called, container, size in self._sizes:
+            grown = len(container) > size
+            entries = list(container.values())[size:] if isinstance(container, dict) else container
+            if len(container) < size or grown and any(isinstance(leaf, _STATE_TYPES) for leaf in pytree.tree_leaves(entries)):
+                change = change or f"{called} has {len(container)} entries instead of {size}"
+            elif grown and isinstance(container, list):
+                self._watch.forget(container)
+            else:
+                self._watch.add_size(container, called)
+        self._sizes, self._seen = [], {}
         if change is not None:
             raise CaptureRefused(f"the pass replaces, adds or removes what it owns: {change}; a replay would not. If the first run "
                                  "only sets it up, run the callable once before the capture")
 
     def _visit(self, thing: Any, name: str, depth: int) -> None:
-        if isinstance(thing, _LEAF_TYPES) or depth > _MAX_DEPTH:
+        if thing is torch._C._to_dlpack:  # host_reads replaces it in modules only
+            raise CaptureRefused(f"'{name}' is torch.to_dlpack, which reads a tensor's bytes unseen when it is called in this way")
+        if isinstance(thing, (*_LEAF_TYPES, *_OPAQUE_TYPES)) or depth > _MAX_DEPTH:
             return
         if isinstance(thing, torch.Tensor):
             if id(thing) not in self._seen:
@@ -89,7 +97,7 @@ class State:
             self._visit_dict(thing, f"state '{name}'", [(key, f"{name}[{key!r}]") for key in thing], depth)
         elif isinstance(thing, (list, tuple)):
             if isinstance(thing, list):
-                self._lists.append((name, thing, len(thing)))
+                self._sizes.append((f"state '{name}'", thing, len(thing)))
             for i, value in enumerate(thing):
                 if isinstance(thing, list):
                     self._watch.add_place(thing, i, f"state '{name}[{i}]'")
@@ -108,11 +116,11 @@ class State:
             self._visit_function(thing, name, depth)
         elif hasattr(thing, "__dict__"):
             attributes = [(key, f"{name}.{key}" if name else key) for key in vars(thing)]
-            self._visit_dict(vars(thing), f"attributes of '{name or type(thing).__name__}'", attributes, depth)
+            self._visit_dict(vars(thing), f"dict of attributes of '{name or type(thing).__name__}'", attributes, depth)
 
     def _visit_dict(self, entries: dict, called: str, items: list[tuple[Any, str]], depth: int) -> None:
         """items: the keys to watch and look at, and the names of what is there."""
-        self._watch.add_size(entries, called)
+        self._sizes.append((called, entries, len(entries)))
         for key, name in items:
             self._watch.add_place(entries, key, f"state '{name}'")
             self._visit(entries[key], name, depth + 1)
@@ -143,12 +151,13 @@ class State:
         prefix = name + "." if name else ""
         self._watch.add_place(module.__dict__, "training", f"the training flag {called}")
         for entries in _WATCHED_BOOKKEEPING:
-            hooks = f"{entries} {called}, entry " if "hooks" in entries else prefix
-            self._visit_dict(module.__dict__[entries], f"{entries} {called}", [(key, f"{hooks}{key}") for key in module.__dict__[entries]], 0)
+            content = module.__dict__[entries]
+            entry = f"{entries} {called}, entry " if "hooks" in entries else prefix
+            self._visit_dict(content, f"{entries} {called}", [(key, f"{entry}{key}") for key in content], 0)
         for entries in ("_global_forward_hooks", "_global_forward_pre_hooks"):
             self._visit(getattr(torch.nn.modules.module, entries), entries, 0)
         own = [(key, prefix + key) for key in module.__dict__ if key not in _BOOKKEEPING]
-        self._visit_dict(module.__dict__, f"attributes {called}", own, 0)  # a new `forward`, for one
+        self._visit_dict(module.__dict__, f"dict of attributes {called}", own, 0)  # a new `forward`, for one
 
     def _visit_constants(self, graph: torch._C.Graph, name: str) -> None:
         for i, node in enumerate(graph.findAllNodes("prim::Constant")):

@@ -69,18 +69,15 @@ def test_result_that_python_makes_of_its_own_state(livepool):
         graph.replay(X + 1)
 
 
-def test_attribute_read_in_forward_is_seen_by_the_check(livepool):
+def test_class_attribute_read_in_forward_is_seen_by_the_check(livepool):
     class Model(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.factor = 2.0
+        factor = 2.0
 
         def forward(self, x):
             return x * self.factor
 
-    model = Model().eval()
-    graph = livepool.capture(model, X)
-    model.factor = 3.0
+    graph = livepool.capture(Model().eval(), X)
+    Model.factor = 3.0
     with pytest.raises(livepool.CheckFailed, match="differs from eager's by up to"):
         graph.replay(X + 1)
     with pytest.raises(livepool.CheckFailed):  # the graph is dropped
@@ -88,14 +85,17 @@ def test_attribute_read_in_forward_is_seen_by_the_check(livepool):
 
 
 def test_failed_check_leaves_state_as_it_was(livepool, same):
-    factor, state = [1.0], torch.zeros(6)
+    class Settings:
+        factor = 1.0
+
+    state = torch.zeros(6)
 
     def fn(x):
         state.add_(x)
-        return state * factor[0] + torch.rand(6)
+        return state * Settings.factor + torch.rand(6)
 
     graph = livepool.capture(fn, X)
-    factor[0] = 2.0
+    Settings.factor = 2.0
     before, draws = state.clone(), torch.get_rng_state()
     with pytest.raises(livepool.CheckFailed):
         graph.replay(X + 1)
@@ -331,6 +331,7 @@ kept = [graph.replay(torch.full((8, 8), float(i))) for i in range(3)]
 Holder.kept = graph.replay(torch.zeros(8, 8))
 Holder.graph = graph
 def hold():
+    torch.set_grad_enabled(False)
     mine = graph.replay(torch.ones(8, 8))
     started.set()
     threading.Event().wait()

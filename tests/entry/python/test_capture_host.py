@@ -1,8 +1,11 @@
 """Bytes that cross between the host and the pass: constants go in, guards come out, the rest is refused."""
 
+import threading
+
 import numpy as np
 import pytest
 import torch
+from torch.utils.dlpack import to_dlpack
 
 SIX = torch.arange(6.0)
 OTHER = SIX * 2 + 1
@@ -150,6 +153,17 @@ def test_guard_after_a_write_is_refused(refused):
     refused(fn, SIX.clone(), match="depends on data and comes after")
 
 
+class Capsule:
+    def __init__(self, capsule):
+        self.capsule = capsule
+
+    def __dlpack__(self, **_):
+        return self.capsule
+
+    def __dlpack_device__(self):
+        return 1, 0
+
+
 READS = {
     "tolist": lambda x: x * sum((x * 2).tolist()),
     "numpy": lambda x: x * float((x * 2).numpy()[0]),
@@ -160,6 +174,9 @@ READS = {
     "data of an argument assigned": lambda x: (setattr(x, "data", x * 3), x * 2)[1],
     "__dlpack__": lambda x: torch.from_dlpack((x * 2)) + 1,
     "to_dlpack": lambda x: torch.from_dlpack(torch.utils.dlpack.to_dlpack(x * 2)) + 1,
+    "torch.to_dlpack": lambda x: x * 2 if np.from_dlpack(Capsule(torch.to_dlpack(x))).max() < 100 else x * 3,
+    "to_dlpack imported by its name": lambda x: x * float(np.from_dlpack(Capsule(to_dlpack(x * 2)))[1]),
+    "torch.utils.dlpack.to_dlpack": lambda x: x * float(np.from_dlpack(Capsule(torch.utils.dlpack.to_dlpack(x * 2)))[1]),
     "numpy from_dlpack": lambda x: x * float(np.from_dlpack(x * 2)[1]),
     "storage": lambda x: x * (x * 2).untyped_storage()[0],
     "apply_": lambda x: (x * 2).apply_(lambda v: v + 1) + 1,
@@ -186,6 +203,22 @@ def test_refused(refused, fn):
     refused(fn, SIX.clone(), match=".")
 
 
+def test_dlpack_in_a_closure(refused):
+    function = to_dlpack
+    refused(lambda x: x * float(np.from_dlpack(Capsule(function(x * 2)))[1]), SIX, match="'function' is torch.to_dlpack")
+
+
+def test_dlpack_of_another_thread_does_not_refuse(livepool, same):
+    def fn(x):
+        thread = threading.Thread(target=lambda: torch.to_dlpack(SIX))
+        thread.start()
+        thread.join()
+        return x * 2 + 1
+
+    graph = livepool.capture(fn, SIX)
+    same(graph.replay(OTHER), OTHER * 2 + 1)
+
+
 def test_host_reads_are_back_afterwards(livepool):
     methods = {name: getattr(torch.Tensor, name) for name in ("tolist", "numpy", "data_ptr", "data", "__dlpack__")}
     livepool.capture(lambda x: x + 1, SIX)
@@ -193,6 +226,7 @@ def test_host_reads_are_back_afterwards(livepool):
         livepool.capture(lambda x: x * x.tolist()[0], SIX)
     assert all(getattr(torch.Tensor, name) is method for name, method in methods.items())
     assert "tolist" not in vars(torch.Tensor)
+    assert torch.to_dlpack is torch.utils.dlpack.to_dlpack is to_dlpack
 
 
 def test_own_files_and_printing_do_not_crash(livepool, same, capsys):

@@ -1,6 +1,8 @@
 """Tensors that the callable owns: their bytes are followed, their replacement is refused."""
 
+import gc
 import types
+import weakref
 
 import pytest
 import torch
@@ -59,6 +61,79 @@ class TestBytesAreFollowed:
     def test_load_state_dict_of_tied_weights(self, livepool, same, layer):
         layer.twin = layer.weight
         _bytes_follow(livepool, same, lambda x: layer(x) @ layer.twin, lambda: layer.twin.mul_(3))
+
+
+class Attributes(nn.Module):
+    """Has these attributes, which its forward might read."""
+
+    def __init__(self, **attributes):
+        super().__init__()
+        for name, value in attributes.items():
+            setattr(self, name, value)
+        self.eval()
+
+    def forward(self, x):
+        return x * 2
+
+
+class TestEqualValuesAreLetPass:
+    @pytest.mark.parametrize("before, after", [
+        (float("1.5"), float("1.5")), (float("nan"), float("nan")), (-0.0, float("-0.0")), (int("123456"), int("123456")),
+        ("".join(["a", "bc"]), "".join(["ab", "c"])), (torch.device("cpu"), torch.device("cpu")),
+    ])
+    def test_attribute(self, livepool, same, before, after):
+        model = Attributes(setting=before)
+        graph = livepool.capture(model, X)
+        model.setting = after
+        for x in (Y, Y + 1):
+            same(graph.replay(x), model(x))
+
+    def test_value_cached_by_the_pass(self, livepool, same):
+        model = Attributes()
+        model.forward = lambda x: (setattr(model, "last_shape", x.shape[0]), x * 2)[1]
+        graph = livepool.capture(model, X)
+        for x in (Y, Y + 1):
+            same(graph.replay(x), x * 2)
+
+    def test_log_is_cleared(self, livepool, same):
+        log = ["first"]
+        graph = livepool.capture(lambda x: (log.append("call"), x * 2)[1], X)
+        log.clear()
+        same(graph.replay(Y), Y * 2)
+        assert log == ["call"]
+
+    def test_log(self, livepool, same):
+        log = ["first"]
+        graph = livepool.capture(lambda x: (log.append("call"), x * 2)[1], X)
+        for x in (Y, Y + 1, Y + 2):
+            same(graph.replay(x), x * 2)
+
+
+class TestLifetimes:
+    def test_example_inputs_are_let_go(self, livepool):
+        x, mask = X.clone(), {"a": X.clone()}
+        kept = weakref.ref(x), weakref.ref(mask["a"])
+        graph = livepool.capture(lambda x, mask: x * mask["a"], x, mask=mask)
+        del x, mask
+        gc.collect()
+        assert [each() for each in kept] == [None, None]
+        graph.replay(Y, mask={"a": Y + 1})
+
+    def test_model_that_holds_its_graph(self, livepool, layer, same):
+        model = Attributes(layer=layer, graph=None, alpha=1.0)
+        del layer
+        graph = livepool.capture(model, X)
+        model.__dict__["graph"] = graph
+        alive = weakref.ref(model)
+        del graph, model
+        gc.collect()
+        assert alive() is None
+
+    def test_graph_keeps_its_callable(self, livepool, same):
+        graph = livepool.capture(lambda x: x * 2 + 1, X)
+        gc.collect()
+        for x in (Y, Y + 1):  # the first is compared with the callable
+            same(graph.replay(x), x * 2 + 1)
 
 
 class TestReplacementIsRefused:
@@ -135,6 +210,62 @@ class TestReplacementIsRefused:
     def test_attribute_of_argument_object(self, livepool):
         box = types.SimpleNamespace(scale=torch.ones(4))
         self.replaced(livepool, lambda x, box: (x + 1) * box.scale, lambda: setattr(box, "scale", torch.zeros(4)), "scale", X, box)
+
+    def test_attribute_set_from_none(self, livepool):
+        model = Attributes(bias=None)
+        self.replaced(livepool, model, lambda: setattr(model, "bias", torch.ones(4)), "state 'bias' was replaced")
+
+    def test_forward_of_the_instance_exchanged(self, livepool, layer):
+        layer.forward = lambda x: x * 2
+        self.replaced(livepool, layer, lambda: setattr(layer, "forward", lambda x: x * 3), "forward")
+
+    @pytest.mark.parametrize("before, after", [
+        (torch.relu, torch.sigmoid), (1.0, 0.0), (0.0, -0.0), (1, True), (1, 1.0), ("a", "b"), (True, False), (None, 0),
+        (torch.float32, torch.half),
+    ])
+    def test_attribute(self, livepool, before, after):
+        model = Attributes(setting=before)
+        self.replaced(livepool, model, lambda: setattr(model, "setting", after), "state 'setting' was replaced")
+
+    def test_attribute_of_a_submodule(self, livepool):
+        inner = Attributes(alpha=1.0)
+        self.replaced(livepool, nn.Sequential(inner).eval(), lambda: setattr(inner, "alpha", 0.0), "0.alpha")
+
+    def test_attribute_added(self, livepool):
+        box = types.SimpleNamespace(a=1.0)
+        self.replaced(livepool, lambda x, box: x * getattr(box, "b", 2), lambda: setattr(box, "b", 3), "attributes", X, box)
+
+    def test_entry_of_a_list_of_numbers(self, livepool):
+        model = Attributes(anchors=[1.0, 2.0])
+        self.replaced(livepool, model, lambda: model.anchors.__setitem__(0, 9.0), r"anchors\[0\]")
+
+    def test_list_of_numbers_grown(self, livepool):
+        model = Attributes(anchors=[1.0, 2.0])
+        self.replaced(livepool, model, lambda: model.anchors.append(9.0), "anchors' has 3 entries instead of 2")
+
+    def test_number_in_a_dict_in_a_tuple(self, livepool):
+        model = Attributes(nested=({"a": 1.0},))
+        self.replaced(livepool, model, lambda: model.nested[0].update(a=2.0), "nested")
+
+    def test_number_of_an_argument_object(self, livepool):
+        box = types.SimpleNamespace(t=0.5, extra=None)
+        self.replaced(livepool, lambda x, box: x * box.t, lambda: setattr(box, "t", 0.7), "t' was replaced", X, box)
+
+    def test_number_in_a_closure(self, livepool):
+        k = 2.0
+
+        def change():
+            nonlocal k
+            k = 5.0
+
+        self.replaced(livepool, lambda x: x * k, change, "closure variable 'k'")
+
+    def test_fast_path_of_attention(self, livepool, layer):
+        before = torch.backends.mha.get_fastpath_enabled()
+        try:
+            self.replaced(livepool, layer, lambda: torch.backends.mha.set_fastpath_enabled(not before), "get_fastpath_enabled")
+        finally:
+            torch.backends.mha.set_fastpath_enabled(before)
 
     def test_train(self, livepool, layer):
         model = nn.Sequential(layer, nn.Dropout(0.5)).eval()
@@ -216,7 +347,7 @@ class TestRefusedAtCapture:
             cache["k"] = torch.cat([cache["k"], x])
             return cache["k"].sum(0)
 
-        refused(fn, X, match="replaces 'cache")
+        refused(fn, X, match="'cache.*was replaced; a replay would not")
 
     def test_attribute_replaced_by_the_pass(self, refused, layer):
         class Model(nn.Module):
@@ -252,6 +383,10 @@ class TestRefusedAtCapture:
                 return x * self.calls
 
         refused(Model().eval(), X, match="calls")
+
+    def test_list_of_tensors_grown_by_a_number(self, refused):
+        kept = [torch.zeros(2, 4)]
+        refused(lambda x: (kept.append(1), x + kept[0])[1], X, match="kept' has 2 entries instead of 1")
 
     def test_nonlocal_counter(self, refused):
         calls = 0

@@ -1,10 +1,12 @@
 """Arguments and results: nested, named, compared."""
 
+import array
 import collections
 import dataclasses
 import enum
 import types
 
+import numpy as np
 import pytest
 import torch
 
@@ -121,11 +123,23 @@ class TestMismatch:
         with pytest.raises(livepool.ReplayMismatch, match=r"args\[1\] is 3, captured with 2"):
             graph.replay(Y, 3)
 
-    @pytest.mark.parametrize("args, kwargs", [((Y, Y), {}), ((), {}), ((Y,), {"factor": 2}), (([Y],), {}), ((), {"x": Y})])
-    def test_other_nesting(self, livepool, args, kwargs):
+    @pytest.mark.parametrize("args, kwargs, message", [
+        ((Y, Y), {}, "got 2 positional arguments, captured with 1;"),
+        ((), {}, "got 0 positional arguments, captured with 1;"),
+        ((Y,), {"factor": 2}, r"got keyword arguments \['factor'\], captured with \[\];"),
+        (([Y],), {}, r"^args\[0\] is nested in another way than at the capture;"),
+        ((), {"x": Y}, "got 0 positional arguments, captured with 1;"),
+    ])
+    def test_other_nesting(self, livepool, args, kwargs, message):
         graph = livepool.capture(self.fn, X)
-        with pytest.raises(livepool.ReplayMismatch, match="nested"):
+        with pytest.raises(livepool.ReplayMismatch, match=message) as raised:
             graph.replay(*args, **kwargs)
+        assert "TreeSpec" not in str(raised.value)
+
+    def test_other_nesting_of_a_keyword(self, livepool):
+        graph = livepool.capture(lambda x, mask: x * mask[0], X, mask=[X])
+        with pytest.raises(livepool.ReplayMismatch, match=r"^kwargs\['mask'\] is nested in another way"):
+            graph.replay(Y, mask=(Y,))
 
     @pytest.mark.parametrize("other", [Y[:3], Y.view(2, 3), Y.double(), Y.half(), Y.to(torch.int32), torch.zeros(12)[::2], torch.zeros(8)[2:],
                                        torch.zeros(1).expand(6), Y.to("meta")],
@@ -154,6 +168,35 @@ class TestMismatch:
             x = inputs[step % 2] + step / 50
             same(graphs[step % 2].replay(x), fn(x))
         assert all(graph.report()["misses"] == 0 for graph in graphs)
+
+
+MUTABLE = {
+    "numpy array": np.ones(6, dtype=np.float32),
+    "bytearray": bytearray(6),
+    "memoryview": memoryview(b"123456"),
+    "array.array": array.array("f", [1.0] * 6),
+    "object with __array__": type("Box", (), {"__array__": lambda self, *_: np.ones(6)})(),
+}
+
+
+@pytest.mark.parametrize("value", MUTABLE.values(), ids=MUTABLE)
+def test_argument_whose_content_may_change_is_refused(refused, value):
+    refused(lambda x, values: x + len(values), X, value, match=rf"args\[1\] is a {type(value).__name__}.*pass a tensor")
+    refused(lambda x, values: x + len(values["a"]), X, values={"a": value}, match=r"kwargs\['values'\]\['a'\]")
+
+
+def test_bytes_among_the_arguments(livepool, same):
+    _both(livepool, same, lambda x, values: x + values[0], b"123")
+
+
+def test_result_of_another_structure_is_told_shortly(livepool):
+    class Settings:
+        value = 1
+
+    graph = livepool.capture(lambda x: (x * 2, Settings.value), X)
+    Settings.value = 2
+    with pytest.raises(livepool.CheckFailed, match=r"result\[1\] is 2, and was 1 at the capture"):
+        graph.replay(Y)
 
 
 def test_not_callable(livepool):

@@ -66,6 +66,10 @@ class ExecGraph {
 
   GraphReport Report() const;
 
+  // True once a replay may be thrown away: it writes to nothing of the caller's, draws no random numbers, and will
+  // not be checked (any more). A caller with checks of its own may then make them while the device still works.
+  bool Disposable() const;
+
  private:
   struct Impl;
   explicit ExecGraph(std::unique_ptr<Impl> impl);
