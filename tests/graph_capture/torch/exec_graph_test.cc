@@ -92,6 +92,31 @@ TEST_F(ExecGraphTest, RefusesWithGradMode) {
               ThrowsMessage<CaptureRefused>(HasSubstr("grad mode is enabled")));
 }
 
+// What StateOf needs of a torch::nn::Module, whose header takes half a minute to compile.
+struct FakeModule {
+  struct Named {
+    std::string name;
+    at::Tensor value;
+  };
+  bool training = false;
+  std::vector<Named> parameters, buffers;
+
+  bool is_training() const { return training; }
+  const std::vector<Named>& named_parameters() const { return parameters; }
+  const std::vector<Named>& named_buffers() const { return buffers; }
+};
+
+TEST_F(ExecGraphTest, TheStateOfAModuleIsItsParametersAndBuffersByName) {
+  FakeModule module{.parameters = {{"weight", weight_}}, .buffers = {{"mean", at::randn({2})}}};
+  const auto state = StateOf(module);
+  ASSERT_EQ(state.size(), 2u);
+  EXPECT_EQ(state[0].first, "weight");
+  EXPECT_TRUE(state[0].second.is_same(weight_));
+  EXPECT_EQ(state[1].first, "mean");
+  module.training = true;
+  EXPECT_THAT([&] { StateOf(module); }, ThrowsMessage<CaptureRefused>(HasSubstr("training mode")));
+}
+
 TEST_F(ExecGraphTest, RefusesAHiddenInputAndNamesTheOp) {
   EXPECT_THAT([&] { Capture(mlp_, {at::randn({16, 64})}); },  // the weight is not declared
               ThrowsMessage<CaptureRefused>(::testing::AllOf(HasSubstr("aten::matmul"), HasSubstr("[64, 64]"), HasSubstr("hidden input"))));

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "livepool/base/error.h"
 #include "livepool/base/units.h"
 
 namespace livepool {
@@ -90,9 +91,12 @@ std::shared_ptr<ExecGraph> Capture(Callable fn, const Tensors& inputs, CaptureOp
 // op's own kernel is running, whose reads are repeated by each replay.
 bool RefuseCurrentCapture(const std::string& reason);
 
-// The parameters and buffers of a torch::nn::Module or torch::jit::Module, by name.
+// The parameters and buffers of a torch::nn::Module or torch::jit::Module, by name. Throws CaptureRefused if the module
+// is in training mode. A torch::jit::Module must not be fused (torch::jit::setTensorExprFuserEnabled(false)): the
+// dispatcher does not see fused kernels.
 template <typename Module>
 std::vector<std::pair<std::string, at::Tensor>> StateOf(const Module& module) {
+  if (module.is_training()) throw CaptureRefused("the module is in training mode; call eval() first");
   std::vector<std::pair<std::string, at::Tensor>> state;
   const auto add = [&](const auto& named) {
     for (const auto& each : named) {
