@@ -23,5 +23,5 @@ install(FILES ${PROJECT_BINARY_DIR}/livepool-config.cmake ${PROJECT_BINARY_DIR}/
 # The Python wheel (scikit-build-core): the module, and the library that it needs beside it.
 if(SKBUILD AND LIVEPOOL_HAVE_PYTHON)
   set_target_properties(livepool_torch livepool_python PROPERTIES INSTALL_RPATH "$ORIGIN;$ORIGIN/../torch/lib")
-  install(TARGETS livepool_python livepool_torch livepool_preload LIBRARY DESTINATION livepool)
+  install(TARGETS livepool_python livepool_torch livepool_preload LIBRARY DESTINATION livepool COMPONENT python)
 endif()

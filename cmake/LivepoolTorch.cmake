@@ -8,7 +8,11 @@
 # Where torch is: LIVEPOOL_TORCH_DIR (a LibTorch folder with include/ and lib/), or else the torch package of
 # the interpreter LIVEPOOL_PYTHON (default: python3).
 set(LIVEPOOL_TORCH_DIR "" CACHE PATH "LibTorch folder; empty: ask LIVEPOOL_PYTHON")
-set(LIVEPOOL_PYTHON "python3" CACHE STRING "Interpreter whose torch is used and for which the module is built")
+set(default_python python3)
+if(Python_EXECUTABLE)
+  set(default_python "${Python_EXECUTABLE}")  # what builders of wheels pass
+endif()
+set(LIVEPOOL_PYTHON "${default_python}" CACHE STRING "Interpreter whose torch is used and for which the module is built")
 
 execute_process(
   COMMAND ${LIVEPOOL_PYTHON} -c "import sysconfig; print(sysconfig.get_path('include')); print(sysconfig.get_config_var('EXT_SUFFIX')); import importlib.util, os; s = importlib.util.find_spec('torch'); print(os.path.dirname(s.origin) if s else '')"
