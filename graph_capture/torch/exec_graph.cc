@@ -22,15 +22,27 @@ namespace livepool {
 
 namespace {
 
-// What tells whether a tensor's bytes were changed since: where they are, and the version counter.
-using Versions = std::vector<std::pair<const void*, std::uint32_t>>;
+// What tells whether a tensor is one that was seen before, with the same bytes: its impl, where the bytes are, and the
+// version counter. The impl is held weakly, or another tensor could come to its address (Note [Weak references]).
+struct Version {
+  c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl> impl;
+  const void* data = nullptr;
+  std::uint32_t count = 0;
+
+  friend bool operator==(const Version& a, const Version& b) {
+    return a.impl._unsafe_get_target() == b.impl._unsafe_get_target() && a.data == b.data && a.count == b.count;
+  }
+};
+using Versions = std::vector<Version>;
 
 // None if one of the tensors counts no versions (it was made in inference mode).
 std::optional<Versions> VersionsOf(const Tensors& tensors) {
   Versions versions;
   for (const at::Tensor& tensor : tensors) {
     if (tensor.is_inference()) return std::nullopt;
-    versions.emplace_back(tensor.const_data_ptr(), tensor._version());
+    versions.push_back({.impl = decltype(Version::impl)(tensor.getIntrusivePtr()),
+                        .data = tensor.const_data_ptr(),
+                        .count = static_cast<std::uint32_t>(tensor._version())});
   }
   return versions;
 }
@@ -164,7 +176,7 @@ DeviceId DeviceOfPass(const Tensors& inputs, const CaptureOptions& options) {
     all.push_back(tensor);
   };
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    add(i < options.argument_names.size() ? "argument '" + options.argument_names[i] + "'" : "argument " + std::to_string(i), inputs[i]);
+    add(ArgumentName(i, options.argument_names), inputs[i]);
   }
   for (const auto& [name, tensor] : options.state) add("state '" + name + "'", tensor);
   return DeviceOf(all);

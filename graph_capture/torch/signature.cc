@@ -31,10 +31,12 @@ bool SameSignature(const at::Tensor& tensor, const Value& captured) {
 
 }  // namespace
 
+std::string ArgumentName(std::size_t i, const std::vector<std::string>& names) {
+  return i < names.size() ? "argument '" + names[i] + "'" : "argument " + std::to_string(i);
+}
+
 void CheckInputs(const Program& program, const std::vector<at::Tensor>& inputs, const std::vector<std::string>& names) {
-  const auto name = [&](std::size_t i) {
-    return i < names.size() ? "argument '" + names[i] + "'" : "argument " + std::to_string(i);
-  };
+  const auto name = [&](std::size_t i) { return ArgumentName(i, names); };
   if (inputs.size() != program.inputs.size()) {
     throw ReplayMismatch("got " + std::to_string(inputs.size()) + " tensor arguments, captured with " +
                          std::to_string(program.inputs.size()));

@@ -8,6 +8,9 @@
 
 namespace livepool {
 
+// What messages call argument `i`. `names` are the arguments' names, or empty.
+std::string ArgumentName(std::size_t i, const std::vector<std::string>& names);
+
 // Throws ReplayMismatch, naming the argument, if `inputs` differ from the captured ones in number, dtype,
 // device, sizes, strides, or in which of them share storage with each other or with the state.
 // `names` are the arguments' names, or empty.

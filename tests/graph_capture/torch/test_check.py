@@ -86,6 +86,25 @@ def test_an_input_that_was_read_is_not_read_again_until_it_changes(livepool):
         graph.replay(x)
 
 
+def test_another_input_at_the_address_of_one_that_was_read_is_read(livepool):
+    """The allocator gives the bytes of a freed tensor to the next one, whose version counter starts anew too."""
+    graph = livepool.capture(lambda x: x * FACTOR["value"], torch.ones(300))
+    FACTOR["value"] = 3
+    reused = 0
+    for _ in range(20):
+        x = torch.ones(300)
+        address = x.data_ptr()
+        graph.replay(x)
+        del x
+        other = torch.full((300,), 5.0)
+        reused += other.data_ptr() == address and other._version == 0
+        with pytest.raises(livepool.CheckFailed):
+            graph.replay(other)
+        graph = livepool.capture(lambda x: x * FACTOR["value"], torch.ones(300))
+        FACTOR["value"] += 1
+    assert reused > 0, "no address was reused, so that nothing was tested"
+
+
 def test_an_error_of_the_callable_leaves_no_effects(livepool):
     counter = torch.zeros(1)
 
