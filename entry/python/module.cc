@@ -30,6 +30,7 @@ py::dict ToDict(const GraphReport& report) {
   dict["lower_bound_bytes"] = report.lower_bound_bytes;
   dict["arena_bytes"] = report.arena_bytes;
   dict["algorithm"] = report.algorithm;
+  dict["searching"] = report.searching;
   dict["capture_ms"] = report.capture_ms;
   dict["plan_ms"] = report.plan_ms;
   dict["replays"] = report.replays;

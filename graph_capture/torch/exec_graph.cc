@@ -154,6 +154,11 @@ bool ExecGraph::Disposable() const {
 
 GraphReport ExecGraph::Report() const {
   GraphReport report = impl_->report;
+  report.searching = impl_->planned->searching();
+  const Plan plan = impl_->planned->plan();
+  report.lower_bound_bytes = plan.lower_bound;
+  report.arena_bytes = plan.height;
+  report.algorithm = plan.algorithm;
   report.replays = impl_->replays.load(std::memory_order_relaxed);
   report.hits = impl_->hits.load(std::memory_order_relaxed);
   report.misses = impl_->misses.load(std::memory_order_relaxed);
@@ -197,15 +202,13 @@ std::shared_ptr<ExecGraph> Capture(Callable fn, const Tensors& inputs, CaptureOp
   impl->report.ops = static_cast<std::int64_t>(pass.program.code.size());
   impl->report.buffers = static_cast<std::int64_t>(pass.calibration.trace.allocations.size());
   const auto plan_start = std::chrono::steady_clock::now();
-  impl->planned = std::make_unique<PlannedProgram>(std::move(pass.program), pass.calibration, pool, options.in_place);
+  impl->planned = std::make_unique<PlannedProgram>(std::move(pass.program), pass.calibration, pool, options.in_place,
+                                                   options.search_in_background && GetEnv().search);
   impl->report.plan_ms = MillisecondsSince(plan_start);
   impl->report.capture_ms = capture_ms;
   impl->report.sum_bytes = pass.sum_bytes;
   impl->report.eager_live_peak_bytes = pass.eager_live_peak_bytes;
   impl->report.in_place_buffers = impl->planned->in_place_buffers();
-  impl->report.lower_bound_bytes = impl->planned->plan().lower_bound;
-  impl->report.arena_bytes = impl->planned->plan().height;
-  impl->report.algorithm = impl->planned->plan().algorithm;
   impl->fn = std::move(fn);
   impl->options = std::move(options);
   return std::shared_ptr<ExecGraph>(new ExecGraph(std::move(impl)));

@@ -1,15 +1,13 @@
 // A program with the plan of its memory: what a replay runs.
 #pragma once
 
-#include <map>
-#include <mutex>
+#include <memory>
 #include <vector>
 
 #include "calibration.h"
 #include "livepool/base/env.h"
-#include "livepool/plan/plan.h"
+#include "livepool/graph/served_plan.h"
 #include "livepool/pool/arena_pool.h"
-#include "livepool/pool/planned_arena.h"
 #include "program.h"
 
 namespace livepool {
@@ -17,9 +15,9 @@ namespace livepool {
 class PlannedProgram {
  public:
   // Plans the allocations that `calibration` saw; the plan is judged before it can be served. `in_place`: outputs
-  // may take the slots of inputs. Throws InvalidPlan.
-  PlannedProgram(Program program, const Calibration& calibration, ArenaPool& pool, bool in_place);
-  ~PlannedProgram();
+  // may take the slots of inputs. `search`: if the plan is not proved optimal, a better one is looked for in the
+  // background; it is served from the next run on, and results stay the same. Throws InvalidPlan.
+  PlannedProgram(Program program, const Calibration& calibration, ArenaPool& pool, bool in_place, bool search);
   PlannedProgram(const PlannedProgram&) = delete;
   PlannedProgram& operator=(const PlannedProgram&) = delete;
 
@@ -34,22 +32,21 @@ class PlannedProgram {
   Run Serve(const std::vector<at::Tensor>& inputs, Fill fill);
 
   const Program& program() const { return program_; }
-  const Plan& plan() const { return plan_; }
+  // The plan in service.
+  Plan plan() const { return plan_->Current()->plan(); }
+  // A better plan is being looked for.
+  bool searching() const { return plan_->Searching(); }
   std::int64_t in_place_buffers() const { return in_place_buffers_; }
 
  private:
-  const BoundTable& BoundTo(PlannedArena& arena);
   Run RunUpstream(const std::vector<at::Tensor>& inputs) const;
   Run ServeOnce(const std::vector<at::Tensor>& inputs, Fill fill);
 
   const Program program_;
   ArenaPool& pool_;
-  Plan plan_;
-  SlotTable table_;
   std::vector<ValueId> in_place_input_;  // for each op the input whose slot its output takes, or -1
   std::int64_t in_place_buffers_ = 0;
-  std::mutex mutex_;  // for bound_
-  std::map<PlannedArena*, BoundTable*> bound_;
+  std::unique_ptr<PlanInService> plan_;
 };
 
 }  // namespace livepool

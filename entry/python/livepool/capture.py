@@ -39,7 +39,7 @@ class Captured:
 
     def report(self) -> dict:
         """Sizes in bytes and times in ms: ops, buffers, sum_bytes, eager_live_peak_bytes, lower_bound_bytes,
-        arena_bytes, capture_ms, plan_ms, replays, hits, misses, …"""
+        arena_bytes, capture_ms, plan_ms, replays, hits, misses, …; searching: a better plan is being looked for"""
         return self._graph.report()
 
 

@@ -30,6 +30,9 @@ struct CaptureOptions {
   std::vector<std::string> argument_names;
   // In-place slots (see Note [In-place rule]); off: every output has bytes of its own.
   bool in_place = true;
+  // Where the plan that the capture makes in a few ms may not be the best, look for a better one on a thread of low
+  // priority, and serve it from the next replay on. Results do not change. LIVEPOOL_SEARCH=off switches it off for all.
+  bool search_in_background = true;
 };
 
 // Sizes in bytes, as docs/design.md, section "What each figure means", defines them.
@@ -42,6 +45,7 @@ struct GraphReport {
   Bytes lower_bound_bytes = 0;
   Bytes arena_bytes = 0;
   std::string algorithm;  // the planner's rule
+  bool searching = false;  // a better plan is being looked for; if there is one, a later replay takes it
   double capture_ms = 0;  // recording and calibration
   double plan_ms = 0;
   std::int64_t replays = 0;
