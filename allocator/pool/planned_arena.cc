@@ -97,6 +97,7 @@ void PlannedArena::Free(const void* address) noexcept {
 void PlannedArena::Drop(Slot& slot, int count) noexcept {
   slot.live -= count;
   if (slot.live > 0) return;
+  slot.death = clock_;
   live_.Remove(slot);
   if (fill_ == Fill::kNan) arena_.backend().Fill(slot.begin, slot.size, std::byte{0xFF}, stream_);
 }
