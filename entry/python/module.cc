@@ -2,6 +2,8 @@
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/utils/pybind.h>
 
+#include "call_key.h"
+#include "livepool/base/env.h"
 #include "livepool/livepool.h"
 #include "state_watch.h"
 
@@ -103,6 +105,13 @@ void MakeCollectable(PyHeapTypeObject* heap_type) {
   };
 }
 
+// The key of a call, its tensors, and the objects that it is only good with.
+py::tuple KeyOf(const std::shared_ptr<CallRules>& rules, const py::tuple& args, const py::dict& kwargs) {
+  py::list tensors, objects;
+  CallKey key(rules, args, kwargs, tensors, objects);
+  return py::make_tuple(std::move(key), std::move(tensors), std::move(objects));
+}
+
 Bytes Trim() {
   Bytes freed = 0;
   for (ArenaPool* pool : AllPools()) freed += pool->Trim();
@@ -158,6 +167,19 @@ PYBIND11_MODULE(_livepool, m) {
   m.def("trim", &Trim, py::call_guard<py::gil_scoped_release>());
   m.def("refuse_capture", [](const std::string& reason) { return RefuseCurrentCapture(reason); });
   m.def("capture", &CapturePython, py::arg("fn"), py::arg("inputs"), py::arg("state"), py::arg("argument_names"), py::arg("in_place"));
+  m.def("enabled", [] { return GetEnv().enabled; });
+  m.def("log_level", [] { return static_cast<int>(GetEnv().log); });
+  py::class_<CallRules, std::shared_ptr<CallRules>>(m, "CallRules")
+      .def(py::init([](py::dict nodes, py::object is_constant, py::object same_leaf, py::object is_plain, py::object dataclass_fields) {
+             return std::make_shared<CallRules>(CallRules{std::move(nodes), std::move(is_constant), std::move(same_leaf),
+                                                          std::move(is_plain), std::move(dataclass_fields)});
+           }),
+           py::arg("nodes"), py::arg("is_constant"), py::arg("same_leaf"), py::arg("is_plain"), py::arg("dataclass_fields"))
+      .def("key", &KeyOf);
+  py::class_<CallKey>(m, "CallKey")
+      .def("__hash__", &CallKey::Hash)
+      .def("__eq__", &CallKey::Equals)
+      .def("__str__", &CallKey::ToText);
   py::class_<StateWatch>(m, "StateWatch", py::custom_type_setup(&MakeCollectable))
       .def(py::init<py::object>(), py::arg("same"))
       .def("add_place", &StateWatch::AddPlace)
@@ -167,6 +189,7 @@ PYBIND11_MODULE(_livepool, m) {
   py::class_<ExecGraph, std::shared_ptr<ExecGraph>>(m, "ExecGraph")
       .def("replay", &ExecGraph::Replay, py::call_guard<py::gil_scoped_release>())
       .def("disposable", &ExecGraph::Disposable)
+      .def("writes", &ExecGraph::Writes)
       .def("report", [](const ExecGraph& graph) { return ToDict(graph.Report()); });
 #ifdef LIVEPOOL_HAVE_CUDA
   m.attr("has_cuda") = true;

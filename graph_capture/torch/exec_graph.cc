@@ -152,6 +152,8 @@ bool ExecGraph::Disposable() const {
   return impl_->checked.load(std::memory_order_relaxed) && GetEnv().check.every == 0 && !program.Writes() && !program.random;
 }
 
+bool ExecGraph::Writes() const { return impl_->planned->program().Writes(); }
+
 GraphReport ExecGraph::Report() const {
   GraphReport report = impl_->report;
   report.searching = impl_->planned->searching();

@@ -80,17 +80,22 @@ PlannedProgram::PlannedProgram(Program program, const Calibration& calibration, 
   in_place_buffers_ = static_cast<std::int64_t>(pairs.size());
 }
 
-// A replay that is given up has written nothing (finish_program.cc sees to it), and draws nothing.
+// A guard that fails has written nothing before (finish_program.cc sees to it); what else a run that writes had done
+// when it failed, eager would have done too.
 PlannedProgram::Run PlannedProgram::Serve(const std::vector<at::Tensor>& inputs, Fill fill) {
   std::optional<GeneratorStates> draws;
-  if (program_.random && program_.guarded) draws = GeneratorStates::Save(program_.device, program_.generators);
+  if (program_.random && (program_.guarded || !program_.Writes())) draws = GeneratorStates::Save(program_.device, program_.generators);
   try {
     return ServeOnce(inputs, fill);
   } catch (const GuardFailed&) {
     if (draws) draws->Restore();
     throw;
-  } catch (const OutOfMemory& error) {
+  } catch (const OutOfMemory& error) {  // before the first op
+    if (draws) draws->Restore();
     TORCH_CHECK_WITH(OutOfMemoryError, false, error.what());
+  } catch (...) {
+    if (draws && !program_.Writes()) draws->Restore();
+    throw;
   }
 }
 

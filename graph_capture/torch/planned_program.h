@@ -27,7 +27,8 @@ class PlannedProgram {
     std::int64_t misses = 0;
   };
   // Runs the program on `inputs`, which fit it, from an arena that is borrowed for the run. Several threads may be
-  // in here. A run that is given up (GuardFailed) leaves no effects. Throws c10::OutOfMemoryError if the arena
+  // in here. A run that is given up (GuardFailed), or that fails and writes to nothing of the caller's, leaves no
+  // effects. Throws c10::OutOfMemoryError if the arena
   // cannot be had.
   Run Serve(const std::vector<at::Tensor>& inputs, Fill fill);
 

@@ -75,6 +75,10 @@ class ExecGraph {
   // not be checked (any more). A caller with checks of its own may then make them while the device still works.
   bool Disposable() const;
 
+  // True if a replay writes to its inputs or to the state. An op of a replay that writes may fail after it has written,
+  // as it may in eager: the effects up to there stay. Any other replay that fails leaves no effects.
+  bool Writes() const;
+
  private:
   struct Impl;
   explicit ExecGraph(std::unique_ptr<Impl> impl);
