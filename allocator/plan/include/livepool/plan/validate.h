@@ -17,6 +17,7 @@ enum class PlanFault {
   kAlignment,      // an offset that is not a multiple of the buffer's alignment
   kMoved,          // a buffer with a fixed offset lies elsewhere
   kOverlap,        // two buffers share a byte while both are alive
+  kShared,         // a buffer that several passes share lies elsewhere in one of them (shared_arena.h)
   kHeight,         // height is not max(offset + size)
   kLowerBound,     // lower_bound is not max over time of the live bytes
 };
