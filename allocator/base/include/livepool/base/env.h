@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "livepool/base/units.h"
+
 namespace livepool {
 
 // LIVEPOOL_FILL: what is written into slots.
@@ -30,6 +32,7 @@ struct Env {
   Fill fill = Fill::kNone;
   CheckPolicy check;
   LogLevel log = LogLevel::kWarning;
+  std::optional<Bytes> memory_limit;  // LIVEPOOL_MEMORY_LIMIT: see SetMemoryLimit (torch/install.h)
   // One line for each variable that is unknown or has a bad value; the program runs on.
   std::vector<std::string> complaints;
 };
