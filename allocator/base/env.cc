@@ -51,6 +51,9 @@ const char* Apply(const std::string& name, const std::string& value, Env& env) {
     else if (value == "warning") env.log = LogLevel::kWarning;
     else if (value == "info") env.log = LogLevel::kInfo;
     else return "off, warning or info";
+  } else if (name == "LIVEPOOL_MEMORY_LIMIT") {
+    env.memory_limit = ParseBytes(value);
+    if (!env.memory_limit) return "a number of bytes, or of KiB, MiB, GiB or TiB, as in 8GiB";
   } else if (name != "LIVEPOOL_PYTHON" && name != "LIVEPOOL_BUILD_DIR" && name != "LIVEPOOL_SHARED") {
     return "";  // those three are for scripts and tests
   }

@@ -8,6 +8,12 @@
 
 namespace livepool {
 
+template <typename Function>
+void ArenaPool::ForEach(const Function& function) const {
+  const std::size_t count = count_.load(std::memory_order_acquire);
+  for (std::size_t i = 0; i < count; ++i) function(*arenas_[i]);
+}
+
 ArenaPool::ArenaPool(DeviceId device, std::unique_ptr<Backend> backend, Bytes reserve,
                      std::function<void()> on_pressure)
     : device_(device), backend_(std::move(backend)), reserve_(reserve), on_pressure_(std::move(on_pressure)) {
@@ -56,18 +62,23 @@ PlannedArena& ArenaPool::Borrow(Bytes height) {
   if (InForkedChild()) {
     throw ArenasExhausted("livepool: a forked process is served by PyTorch's own allocator alone", height);
   }
-  PlannedArena* found = HoldFree(height);
-  if (found == nullptr) {
-    const std::lock_guard lock(mutex_);
-    found = &MakeArenaLocked();
-  }
   try {
-    GrowOrThrow(*found, height);
-  } catch (...) {
-    found->Release();
+    PlannedArena* found = HoldFree(height);
+    if (found == nullptr) {
+      const std::lock_guard lock(mutex_);
+      found = &MakeArenaLocked();
+    }
+    try {
+      GrowOrThrow(*found, height);
+    } catch (...) {
+      found->Release();
+      throw;
+    }
+    return *found;
+  } catch (const OutOfMemory&) {
+    refused_.fetch_add(1, std::memory_order_relaxed);
     throw;
   }
-  return *found;
 }
 
 void ArenaPool::GrowOrThrow(PlannedArena& arena, Bytes height) {
@@ -81,9 +92,7 @@ void ArenaPool::GrowOrThrow(PlannedArena& arena, Bytes height) {
     if (on_pressure_) on_pressure_();
     arena.arena().Grow(height);
   }
-  Bytes mapped = 0;
-  const std::size_t count = count_.load(std::memory_order_acquire);
-  for (std::size_t i = 0; i < count; ++i) mapped += arenas_[i]->arena().mapped();
+  const Bytes mapped = MappedBytes();
   Bytes peak = peak_.load(std::memory_order_relaxed);
   while (mapped > peak && !peak_.compare_exchange_weak(peak, mapped, std::memory_order_relaxed)) {
   }
@@ -100,16 +109,43 @@ PlannedArena* ArenaPool::Find(const void* address) const {
 }
 
 Bytes ArenaPool::Trim() {
-  if (InForkedChild()) return 0;
+  if (InForkedChild() || !backend_->MayUnmap()) return 0;
   Bytes freed = 0;
-  const std::size_t count = count_.load(std::memory_order_acquire);
-  for (std::size_t i = 0; i < count; ++i) {
-    PlannedArena& arena = *arenas_[i];
-    if (!arena.TryHold()) continue;
-    freed += arena.TrimHeld();
-    arena.Release();
-  }
+  ForEach([&](PlannedArena& arena) { freed += arena.Trim(); });
   return freed;
+}
+
+void ArenaPool::CheckTrim() const {
+  const auto refuse = [&](const std::string& why) {
+    throw ArenaInUse("livepool: the arenas of " + device_.Name() + " cannot be trimmed now: " + why);
+  };
+  if (!backend_->MayUnmap()) refuse("a CUDA graph is being captured. Trim after the capture.");
+  ForEach([&](const PlannedArena& arena) {
+    if (arena.arena().pinned()) refuse("a CUDA graph lies over one. Drop the graph first.");
+    if (arena.held()) refuse("a pass runs on one. Trim between passes.");
+  });
+}
+
+void ArenaPool::Settle() const {
+  ForEach([](PlannedArena& arena) { arena.Settle(); });
+}
+
+ArenaUsage ArenaPool::Usage() const {
+  ArenaUsage sum;
+  ForEach([&](const PlannedArena& arena) { sum += arena.Usage(); });
+  return sum;
+}
+
+std::vector<ArenaPicture> ArenaPool::Pictures() const {
+  std::vector<ArenaPicture> pictures;
+  ForEach([&](PlannedArena& arena) { pictures.push_back(arena.Picture()); });
+  return pictures;
+}
+
+Bytes ArenaPool::MappedBytes() const {
+  Bytes mapped = 0;
+  ForEach([&](const PlannedArena& arena) { mapped += arena.arena().mapped(); });
+  return mapped;
 }
 
 void ArenaPool::Count(std::int64_t hits, std::int64_t misses, std::int64_t upstream) {
@@ -125,12 +161,11 @@ PoolStats ArenaPool::Stats() const {
   stats.hits = hits_.load(std::memory_order_relaxed);
   stats.misses = misses_.load(std::memory_order_relaxed);
   stats.upstream = upstream_.load(std::memory_order_relaxed);
+  stats.refused = refused_.load(std::memory_order_relaxed);
+  stats.arena_bytes = MappedBytes();
   stats.arena_peak_bytes = peak_.load(std::memory_order_relaxed);
-  const std::size_t count = count_.load(std::memory_order_acquire);
-  for (std::size_t i = 0; i < count; ++i) {
-    stats.arena_bytes += arenas_[i]->arena().mapped();
-    stats.live_bytes += arenas_[i]->LiveBytesAtRelease();
-  }
+  Settle();
+  stats.live_bytes = Usage().live_bytes;
   return stats;
 }
 

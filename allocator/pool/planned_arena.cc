@@ -1,11 +1,17 @@
 #include "livepool/pool/planned_arena.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "livepool/pool/forked.h"
 #include "livepool/pool/thread_state.h"
 
 namespace livepool {
+namespace {
+
+constexpr char kVisitor = 0;  // its address is the holder that a visitor sets
+
+}  // namespace
 
 BoundTable* PlannedArena::Bind(const SlotTable& table) {
   auto bound = std::make_unique<BoundTable>();
@@ -39,18 +45,68 @@ void PlannedArena::Unbind(BoundTable* table) {
   tables_.erase(it);
 }
 
-bool PlannedArena::TryHold() {
-  const void* nobody = nullptr;
-  if (!holder_.compare_exchange_strong(nobody, CurrentThreadToken(), std::memory_order_acquire)) return false;
+bool PlannedArena::Take(const void* holder) {
+  const void* found = nullptr;
+  while (!holder_.compare_exchange_strong(found, holder, std::memory_order_acquire)) {
+    if (found != &kVisitor) return false;
+    holder_.wait(&kVisitor, std::memory_order_relaxed);
+    found = nullptr;
+  }
   ApplyRemoteFrees();
+  meter_.StartPeak();
+  return true;
+}
+
+class PlannedArena::Visit {
+ public:
+  explicit Visit(PlannedArena& arena) : arena_(arena), taken_(arena.Take(&kVisitor)) {}
+  ~Visit() {
+    if (!taken_) return;
+    arena_.holder_.store(nullptr, std::memory_order_release);
+    arena_.holder_.notify_all();
+  }
+  Visit(const Visit&) = delete;
+  Visit& operator=(const Visit&) = delete;
+  explicit operator bool() const { return taken_; }
+
+ private:
+  PlannedArena& arena_;
+  const bool taken_;
+};
+
+bool PlannedArena::TryHold() {
+  if (!Take(CurrentThreadToken())) return false;
   PurgeRetired();
   return true;
 }
 
 void PlannedArena::Release() {
   ApplyRemoteFrees();
-  live_bytes_.store(live_.LiveBytes(), std::memory_order_relaxed);
+  meter_.StartPeak();
   holder_.store(nullptr, std::memory_order_release);
+}
+
+void PlannedArena::Settle() {
+  if (remote_.load(std::memory_order_relaxed) == nullptr) return;
+  if (holder_.load(std::memory_order_relaxed) == CurrentThreadToken()) ApplyRemoteFrees();
+  else const Visit visit(*this);
+}
+
+ArenaPicture PlannedArena::Picture() {
+  const bool mine = holder_.load(std::memory_order_relaxed) == CurrentThreadToken();
+  std::optional<Visit> visit;
+  if (mine) ApplyRemoteFrees();
+  else visit.emplace(*this);
+  ArenaPicture picture{.base = arena_.base(), .mapped = arena_.mapped(), .live_bytes = LiveBytes(),
+                       .pinned = arena_.pinned(), .serving = !mine && !*visit};
+  if (picture.serving) return picture;
+  live_.ForEach([&](const Slot& slot) { picture.slots.push_back({slot.begin - arena_.base(), slot.size}); });
+  return picture;
+}
+
+Bytes PlannedArena::Trim() {
+  const Visit visit(*this);
+  return visit ? TrimHeld() : 0;
 }
 
 Bytes PlannedArena::TrimHeld() {
@@ -61,23 +117,17 @@ Bytes PlannedArena::TrimHeld() {
   return freed;
 }
 
-std::byte* PlannedArena::Serve(const BoundTable::Entry& entry, bool join) {
-  Slot& slot = *entry.slot;
-  const auto take = [&] { return join ? slot.live == 1 : slot.live == 0 && live_.Insert(slot); };
-  if (!take()) {
-    // The range is taken, perhaps by a tensor that another thread has freed meanwhile.
-    if (remote_.load(std::memory_order_relaxed) == nullptr) return nullptr;
-    ApplyRemoteFrees();
-    if (!take()) return nullptr;
-  }
-  if (++slot.live == 1) {
-    entry.cell->live.store(&slot, std::memory_order_release);
-    if (fill_ == Fill::kZero && !slot.zeroed) {
-      arena_.backend().Fill(slot.begin, slot.size, std::byte{0}, stream_);
-      slot.zeroed = true;
-    }
-  }
-  return slot.begin;
+// Perhaps another thread has freed the tensor that is in the way.
+bool PlannedArena::ClaimAfterRemoteFrees(Slot& slot, bool join) {
+  if (remote_.load(std::memory_order_relaxed) == nullptr) return false;
+  ApplyRemoteFrees();
+  return Claim(slot, join);
+}
+
+void PlannedArena::ZeroOnce(Slot& slot) {
+  if (slot.zeroed) return;
+  arena_.backend().Fill(slot.begin, slot.size, std::byte{0}, stream_);
+  slot.zeroed = true;
 }
 
 void PlannedArena::Free(const void* address) noexcept {
@@ -96,6 +146,7 @@ void PlannedArena::Free(const void* address) noexcept {
 
 void PlannedArena::Drop(Slot& slot, int count) noexcept {
   slot.live -= count;
+  meter_.Freed(count, slot.live == 0 ? slot.size : 0);
   if (slot.live > 0) return;
   slot.death = clock_;
   live_.Remove(slot);

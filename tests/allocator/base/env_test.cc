@@ -23,12 +23,18 @@ TEST(EnvTest, DefaultsWithoutVariables) {
   EXPECT_TRUE(env.search);
   EXPECT_EQ(env.fill, Fill::kNone);
   EXPECT_EQ(env.check, (CheckPolicy{.every = 0, .first = true}));
+  EXPECT_EQ(env.memory_limit, std::nullopt);
   EXPECT_THAT(env.complaints, IsEmpty());
 }
 
 TEST(EnvTest, EveryVariableIsUnderstood) {
-  const Env env = Parse({{"LIVEPOOL", "0"}, {"LIVEPOOL_FILL", "nan"}, {"LIVEPOOL_CHECK", "every:7"}, {"LIVEPOOL_LOG", "info"},
-                         {"LIVEPOOL_SEARCH", "off"}});
+  const Env env = Parse({{"LIVEPOOL", "0"},
+                          {"LIVEPOOL_FILL", "nan"},
+                          {"LIVEPOOL_CHECK", "every:7"},
+                          {"LIVEPOOL_LOG", "info"},
+                          {"LIVEPOOL_MEMORY_LIMIT", "8GiB"},
+                          {"LIVEPOOL_SEARCH", "off"}});
+  EXPECT_EQ(env.memory_limit, 8_GiB);
   EXPECT_FALSE(env.enabled);
   EXPECT_EQ(env.fill, Fill::kNan);
   EXPECT_EQ(env.check, (CheckPolicy{.every = 7, .first = true}));
@@ -44,6 +50,13 @@ TEST(EnvTest, ABadValueIsNamedAndLeavesTheDefault) {
   const Env env = Parse({{"LIVEPOOL_FILL", "NaN"}});
   EXPECT_EQ(env.fill, Fill::kNone);
   EXPECT_THAT(env.complaints, ElementsAre("LIVEPOOL_FILL=NaN is ignored: use none, nan or zero"));
+}
+
+TEST(EnvTest, ABadMemoryLimitIsNoLimit) {
+  const Env env = Parse({{"LIVEPOOL_MEMORY_LIMIT", "8GB"}});
+  EXPECT_EQ(env.memory_limit, std::nullopt);
+  EXPECT_THAT(env.complaints, ElementsAre("LIVEPOOL_MEMORY_LIMIT=8GB is ignored: use a number of bytes, or of KiB, "
+                                          "MiB, GiB or TiB, as in 8GiB"));
 }
 
 TEST(EnvTest, CheckNeedsAPositiveNumber) {

@@ -27,5 +27,21 @@ TEST(FormatBytesTest, PicksTheUnit) {
   EXPECT_EQ(FormatBytes(-2_MiB), "-2.00 MiB");
 }
 
+TEST(ParseBytesTest, ReadsNumbersWithAndWithoutAUnit) {
+  EXPECT_EQ(ParseBytes("8GiB"), 8_GiB);
+  EXPECT_EQ(ParseBytes("1.5 GiB"), 1536_MiB);
+  EXPECT_EQ(ParseBytes("512MiB"), 512_MiB);
+  EXPECT_EQ(ParseBytes("0"), 0);
+  EXPECT_EQ(ParseBytes("1073741824"), 1_GiB);
+  EXPECT_EQ(ParseBytes("64 B"), 64);
+  EXPECT_EQ(ParseBytes(FormatBytes(3_GiB)), 3_GiB);
+}
+
+TEST(ParseBytesTest, RefusesEverythingElse) {
+  for (const char* text : {"", " 8GiB", "8GB", "8G", "gib", "-1", "-0", "8GiBs", "8GiB ", "1e9", "inf", "nan", "8EiB", "0x10"}) {
+    EXPECT_EQ(ParseBytes(text), std::nullopt) << text;
+  }
+}
+
 }  // namespace
 }  // namespace livepool

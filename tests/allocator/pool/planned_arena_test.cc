@@ -162,7 +162,7 @@ TEST_F(PlannedArenaTest, WithoutAHolderFreesWaitForTheNextOne) {
   const BoundTable& table = *arena_.Bind(OneOpEach({{0, 64}}));
   ASSERT_NE(Serve(table, 0), nullptr);
   arena_.Release();
-  EXPECT_EQ(arena_.LiveBytesAtRelease(), 64);
+  EXPECT_EQ(arena_.LiveBytes(), 64);
   arena_.Free(At(0));  // by the thread that was the holder
   ASSERT_TRUE(arena_.TryHold());
   EXPECT_EQ(arena_.LiveBytes(), 0);
@@ -174,7 +174,7 @@ TEST_F(PlannedArenaTest, AReleaseCountsTheFreesOfOtherThreads) {
   ASSERT_NE(Serve(table, 1), nullptr);
   OnAnotherThread([&] { arena_.Free(At(0)); });
   HoldAgain();
-  EXPECT_EQ(arena_.LiveBytesAtRelease(), 64);
+  EXPECT_EQ(arena_.LiveBytes(), 64);
   arena_.Free(At(64));
 }
 

@@ -36,6 +36,9 @@ class Backend {
   virtual void Map(std::byte* address, Bytes size) = 0;
   // Takes the memory away again. The caller has made sure that nobody uses it.
   virtual void Unmap(std::byte* address, Bytes size) noexcept = 0;
+  // False while memory may not be taken away, as during a CUDA graph capture: nobody calls Unmap then, but for
+  // undoing a Map that has failed.
+  virtual bool MayUnmap() const { return true; }
   // Writes `value` into every byte, ordered on `stream`. The range is mapped; it may have any alignment.
   virtual void Fill(std::byte* address, Bytes size, std::byte value, StreamHandle stream) noexcept = 0;
 };

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "livepool/base/units.h"
+
 namespace livepool {
 
 // LIVEPOOL_FILL: what is written into slots.
@@ -31,6 +33,7 @@ struct Env {
   CheckPolicy check;
   bool search = true;  // LIVEPOOL_SEARCH=off: no better plan is looked for in the background after a capture
   LogLevel log = LogLevel::kWarning;
+  std::optional<Bytes> memory_limit;  // LIVEPOOL_MEMORY_LIMIT: see SetMemoryLimit (torch/install.h)
   // One line for each variable that is unknown or has a bad value; the program runs on.
   std::vector<std::string> complaints;
 };

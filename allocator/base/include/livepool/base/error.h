@@ -45,6 +45,12 @@ class ArenasExhausted : public OutOfMemory {
   using OutOfMemory::OutOfMemory;
 };
 
+// An arena cannot be trimmed now: a pass runs on it, or a CUDA graph over it lives or is being captured.
+class ArenaInUse : public Error {
+ public:
+  using Error::Error;
+};
+
 // The callable cannot be captured: its graph would be wrong. The message names the op.
 class CaptureRefused : public Error {
  public:

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 
 namespace livepool {
 
@@ -23,5 +25,9 @@ constexpr Bytes AlignUp(Bytes n, Bytes alignment) {
 
 // "512 B", "1.50 MiB": for people; three significant digits after the first unit.
 std::string FormatBytes(Bytes n);
+
+// The reverse, for settings: "8GiB", "1.5 GiB", "512MiB", "1073741824", "64 B". Nothing where `text` is no such size, is
+// negative, or does not fit into Bytes.
+std::optional<Bytes> ParseBytes(std::string_view text);
 
 }  // namespace livepool

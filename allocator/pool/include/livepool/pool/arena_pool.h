@@ -18,9 +18,10 @@ struct PoolStats {
   std::int64_t hits = 0;       // allocations served from a slot
   std::int64_t misses = 0;     // planned for a slot, or not foreseen at all, and served upstream
   std::int64_t upstream = 0;   // foreseen by the plan to go upstream (outputs, for example)
+  std::int64_t refused = 0;    // passes for which no arena could be had, which ran on upstream's memory
   Bytes arena_bytes = 0;       // mapped now, over all arenas
   Bytes arena_peak_bytes = 0;  // the most that was mapped at once
-  Bytes live_bytes = 0;        // in slots that are still in use, as of the end of each arena's last pass
+  Bytes live_bytes = 0;        // in slots that are in use now
 
   friend bool operator==(const PoolStats&, const PoolStats&) = default;
 };
@@ -46,9 +47,19 @@ class ArenaPool {
   // The arena that `address` lies in, or null. Wait-free.
   PlannedArena* Find(const void* address) const;
 
-  // Gives the memory of idle arenas back to the device; returns the bytes. An arena in use, or with live
-  // tensors, stays.
+  // Gives the memory of idle arenas back to the device; returns the bytes. What a pass, a CUDA graph or a live
+  // tensor needs stays, and everything while memory may not be unmapped (Backend::MayUnmap).
   Bytes Trim();
+  // For a user who asks for a trim: throws ArenaInUse where a pass, a CUDA graph or a capture would keep an arena.
+  // Live tensors keep what they need without an error.
+  void CheckTrim() const;
+
+  // Applies frees of other threads that wait for a pass; those on an arena on which a pass runs wait on.
+  void Settle() const;
+  // The sum over all arenas. Settle first, and it is exact for all arenas on which no pass runs.
+  ArenaUsage Usage() const;
+  Bytes MappedBytes() const;
+  std::vector<ArenaPicture> Pictures() const;
 
   void Count(std::int64_t hits, std::int64_t misses, std::int64_t upstream);
   PoolStats Stats() const;
@@ -57,6 +68,8 @@ class ArenaPool {
   PlannedArena* HoldFree(Bytes height);  // null: none is free
   PlannedArena& MakeArenaLocked();
   void GrowOrThrow(PlannedArena& arena, Bytes height);
+  template <typename Function>
+  void ForEach(const Function& function) const;
 
   static constexpr std::size_t kMaxArenas = 64;  // passes that run at once, and arenas that live slots block
 
@@ -67,7 +80,7 @@ class ArenaPool {
   std::mutex mutex_;  // for making arenas
   std::atomic<std::size_t> count_{0};
   std::vector<PlannedArena*> arenas_{std::vector<PlannedArena*>(kMaxArenas)};  // [0, count_) are set for ever
-  std::atomic<std::int64_t> passes_{0}, hits_{0}, misses_{0}, upstream_{0};
+  std::atomic<std::int64_t> passes_{0}, hits_{0}, misses_{0}, upstream_{0}, refused_{0};
   std::atomic<Bytes> peak_{0};
 };
 

@@ -21,6 +21,11 @@ class LiveList {
   // The end of the last live slot, or null.
   const std::byte* End() const;
   Bytes LiveBytes() const;
+  // By address.
+  template <typename Function>
+  void ForEach(Function function) const {
+    for (const Slot* slot = head_.next; slot != nullptr; slot = slot->next) function(*slot);
+  }
   // Re-derives the invariants above, for tests; false if one is broken.
   bool CheckInvariants() const;
 

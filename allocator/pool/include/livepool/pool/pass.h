@@ -19,6 +19,8 @@ class Pass {
   Pass& operator=(const Pass&) = delete;
 
   DeviceId device() const { return pool_.device(); }
+  PlannedArena& arena() const { return arena_; }
+  Bytes height() const { return table_.height; }
 
   // Moves the cursor to `op`. `giver`: start of a storage that an input of the op, which dies in it, holds
   // alone, as the executor has verified: a planned in-place allocation may take its slot. Null: none.

@@ -10,6 +10,7 @@
 #include "livepool/base/env.h"
 #include "livepool/pool/address_map.h"
 #include "livepool/pool/arena.h"
+#include "livepool/pool/arena_usage.h"
 #include "livepool/pool/live_list.h"
 #include "livepool/pool/slot_table.h"
 
@@ -34,6 +35,19 @@ struct BoundTable {
 // list: no lock on the serving path. Any other thread, and everybody when no pass runs, hands a free over
 // through a lock-free stack of slots (`remote_`), which the holder empties when it takes the arena and
 // before it declares an overlap. So a slot counts as live until its holder has seen the free: conservative.
+// Whoever wants to look at an idle arena, or to trim it, holds it as a *visitor*. A visit is no pass: a thread that
+// wants to hold the arena waits for its end instead of taking another arena, and a visitor never waits for a pass.
+
+// What an arena holds at one moment, for people and tools.
+struct ArenaPicture {
+  std::byte* base = nullptr;
+  Bytes mapped = 0;
+  Bytes live_bytes = 0;
+  bool pinned = false;           // a CUDA graph needs all of it
+  bool serving = false;          // another thread's pass runs on it: which slots are live is known to that thread alone
+  std::vector<SlotRange> slots;  // live, by address; empty while `serving`
+};
+
 class PlannedArena {
  public:
   PlannedArena(Backend& backend, Bytes reserve) : arena_(backend, reserve) {}
@@ -51,6 +65,13 @@ class PlannedArena {
   // The holder only: gives back the mapped bytes above the last live slot; returns how many (0 while pinned).
   // The device has done all work on them.
   Bytes TrimHeld();
+  // Any thread: the same for an arena that nobody holds; 0 if somebody does.
+  Bytes Trim();
+  // Applies the frees that wait for a holder, if no other thread holds the arena. Any thread.
+  void Settle();
+  // Any thread.
+  bool held() const { return holder_.load(std::memory_order_relaxed) != nullptr; }
+  ArenaPicture Picture();
   // The holder only: true if no live slot of any plan covers a byte below `height`.
   bool RangeFree(Bytes height) { return !live_.AnyBelow(arena_.base() + height); }
 
@@ -69,13 +90,19 @@ class PlannedArena {
   void SetClock(std::uint32_t now) { clock_ = now; }
   // The holder only: takes in what other threads have freed.
   void ApplyRemoteFrees() noexcept;
+  // Any thread; frees that wait for a holder are still live in it (see Settle).
+  ArenaUsage Usage() const { return meter_.Read(); }
+  Bytes LiveBytes() const { return meter_.live_bytes(); }
   // The holder only.
-  Bytes LiveBytes() const { return live_.LiveBytes(); }
-  bool CheckInvariants() const { return live_.CheckInvariants(); }
-  // LiveBytes as of the last Release. Any thread.
-  Bytes LiveBytesAtRelease() const { return live_bytes_.load(std::memory_order_relaxed); }
+  bool CheckInvariants() const { return live_.CheckInvariants() && live_.LiveBytes() == LiveBytes(); }
 
  private:
+  class Visit;
+  bool Take(const void* holder);
+  // True if the slot may get one DataPtr more; links it if it is the first.
+  bool Claim(Slot& slot, bool join) { return join ? slot.live == 1 : slot.live == 0 && live_.Insert(slot); }
+  bool ClaimAfterRemoteFrees(Slot& slot, bool join);
+  void ZeroOnce(Slot& slot);
   void Drop(Slot& slot, int count) noexcept;  // holder: `count` DataPtrs fewer
   void PurgeRetired();                        // holder
   template <typename Function>
@@ -89,10 +116,25 @@ class PlannedArena {
   StreamHandle stream_ = nullptr;
   std::atomic<const void*> holder_{nullptr};
   std::atomic<Slot*> remote_{nullptr};
-  std::atomic<Bytes> live_bytes_{0};
+  UsageMeter meter_;
   std::mutex tables_mutex_;  // for Bind, Unbind; never while serving
   std::vector<std::unique_ptr<BoundTable>> tables_;
   std::vector<std::unique_ptr<BoundTable>> retired_;  // unbound, with slots that may be live
 };
+
+inline std::byte* PlannedArena::Serve(const BoundTable::Entry& entry, bool join) {
+  Slot& slot = *entry.slot;
+  if (!Claim(slot, join) && !ClaimAfterRemoteFrees(slot, join)) return nullptr;
+  if (join) {
+    meter_.Served(0);
+    ++slot.live;
+    return slot.begin;
+  }
+  meter_.Served(slot.size);
+  slot.live = 1;
+  entry.cell->live.store(&slot, std::memory_order_release);
+  if (fill_ == Fill::kZero) ZeroOnce(slot);
+  return slot.begin;
+}
 
 }  // namespace livepool
