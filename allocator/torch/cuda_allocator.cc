@@ -1,8 +1,6 @@
 #include "cuda_allocator.h"
 
 #include <c10/cuda/CUDAException.h>
-#include <c10/cuda/CUDAFunctions.h>
-#include <c10/cuda/CUDAStream.h>
 
 #include <algorithm>
 #include <iterator>
@@ -13,26 +11,25 @@
 namespace livepool {
 namespace {
 
-using c10_compat::TraceEntry;
+std::atomic<CudaAllocator*> instance{nullptr};
 
-// The deleter of slots.
-void DeleteSlot(void* address) { InstalledCudaAllocator()->FreeSlot(address); }
-
-int CurrentDevice() { return c10::cuda::current_device(); }
-
-// True if the calling thread's allocations are of interest: served, or reported. Requests of nothing are not:
-// they have no address, and would shift the count of those that have.
-bool Interesting(size_t size) {
+// True if the calling thread's allocations are of interest: served, or reported.
+bool ServesOrRecords() {
   const ThreadState& thread = CurrentThread();
-  return size > 0 && (thread.pass != nullptr || thread.sink != nullptr);
+  return thread.pass != nullptr || thread.sink != nullptr;
 }
 
-void Report(int device, void* address, size_t size, cudaStream_t stream) {
-  TraceSink* sink = CurrentThread().sink;
-  if (sink != nullptr) sink->OnAlloc({DeviceId::Kind::kCuda, device}, address, static_cast<Bytes>(size), stream);
-}
+// Requests of nothing are not of interest: they have no address, and would shift the count of those that have.
+bool Interesting(size_t size) { return size > 0 && ServesOrRecords(); }
 
 }  // namespace
+
+CudaAllocator::CudaAllocator(c10_compat::CUDAAllocator& upstream, const CudaMachine& machine)
+    : upstream_(upstream), machine_(machine) {
+  instance.store(this, std::memory_order_release);
+}
+
+CudaAllocator* CudaAllocator::Instance() { return instance.load(std::memory_order_acquire); }
 
 CudaDevice& CudaAllocator::Device(int index) {
   TORCH_CHECK(index >= 0 && index < C10_COMPILE_TIME_MAX_GPUS, "livepool: there is no device cuda:", index);
@@ -40,20 +37,59 @@ CudaDevice& CudaAllocator::Device(int index) {
   if (CudaDevice* device = place.load(std::memory_order_acquire)) return *device;
   const std::lock_guard lock(mutex_);
   if (place.load(std::memory_order_relaxed) == nullptr) {
-    place.store(new CudaDevice(static_cast<c10::DeviceIndex>(index), upstream_), std::memory_order_release);
+    auto* device = new CudaDevice(static_cast<c10::DeviceIndex>(index),
+                                  {upstream_, machine_, history_, [this] { return Capturing(); }});
+    if (memory_limit_) device->limit().SetBytes(memory_limit_);
+    place.store(device, std::memory_order_release);
     const std::size_t count = std::max(device_count_.load(), static_cast<std::size_t>(index) + 1);
     device_count_.store(count, std::memory_order_release);
   }
   return *place.load(std::memory_order_relaxed);
 }
 
+template <typename Function>
+void CudaAllocator::ForEachDevice(const Function& function) const {
+  const std::size_t count = device_count_.load(std::memory_order_acquire);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (CudaDevice* device = devices_[i].load(std::memory_order_acquire)) function(*device);
+  }
+}
+
 std::vector<ArenaPool*> CudaAllocator::Pools() const {
   std::vector<ArenaPool*> pools;
-  for (const auto& device : devices_) {
-    const CudaDevice* made = device.load(std::memory_order_acquire);
-    if (made != nullptr && made->pool() != nullptr) pools.push_back(made->pool());
-  }
+  ForEachDevice([&](const CudaDevice& device) {
+    if (device.pool() != nullptr) pools.push_back(device.pool());
+  });
   return pools;
+}
+
+bool CudaAllocator::Capturing() const {
+  bool capturing = false;
+  ForEachDevice([&](const CudaDevice& device) { capturing = capturing || device.open_pools().Capturing(); });
+  return capturing;
+}
+
+void CudaAllocator::SetMemoryLimit(std::optional<Bytes> bytes) {
+  {
+    const std::lock_guard lock(mutex_);
+    memory_limit_ = bytes;
+  }
+  ForEachDevice([&](CudaDevice& device) { device.limit().SetBytes(bytes); });
+}
+
+std::optional<Bytes> CudaAllocator::memory_limit() const {
+  const std::lock_guard lock(mutex_);
+  return memory_limit_;
+}
+
+void CudaAllocator::ShareMemoryLimit(int device_count) {
+  if (!memory_limit()) return;
+  for (int i = 0; i < device_count; ++i) Device(i).limit().Share();
+}
+
+void CudaAllocator::init(int device_count) {
+  upstream_.init(device_count);
+  ShareMemoryLimit(device_count);
 }
 
 CudaAllocator::SlotPlace CudaAllocator::Find(const void* address) const noexcept {
@@ -66,16 +102,27 @@ CudaAllocator::SlotPlace CudaAllocator::Find(const void* address) const noexcept
   return {};
 }
 
-// The tracker runs on the freeing thread, under upstream's lock (see TraceSink).
-void CudaAllocator::EnsureFreeTracking() {
-  std::call_once(tracking_, [this] {
-    upstream_.attachAllocatorTraceTracker([](const TraceEntry& entry) {
-      if (entry.action_ != TraceEntry::FREE_REQUESTED) return;
-      TraceSink* sink = CurrentThread().sink;
-      if (sink == nullptr) return;
-      sink->OnFree({DeviceId::Kind::kCuda, entry.device_}, reinterpret_cast<const void*>(entry.addr_));
-    });
-  });
+c10::DeleterFnPtr CudaAllocator::raw_deleter() const {
+  return ServesOrRecords() ? &CudaAllocator::Delete : upstream_.raw_deleter();
+}
+
+// The deleter of slots, and of what a recording thread got.
+void CudaAllocator::Delete(void* address) { Instance()->raw_delete(address); }
+
+void CudaAllocator::raw_delete(void* address) {
+  const SlotPlace place = Find(address);
+  if (place.arena != nullptr) return FreeSlot(place, address);
+  // Before it is freed, as another thread may then get the address at once. Recordings are of the current device.
+  if (TraceSink* sink = CurrentThread().sink; sink != nullptr && address != nullptr) {
+    sink->OnFree({DeviceId::Kind::kCuda, machine_.current_device()}, address);
+  }
+  upstream_.raw_delete(address);
+}
+
+void CudaAllocator::FreeSlot(const SlotPlace& place, void* address) noexcept {
+  if (ProcessIsExiting()) return;
+  place.device->OnFreed(*place.arena, address);
+  place.arena->Free(address);
 }
 
 void* CudaAllocator::Serve(int device, size_t size, cudaStream_t stream) {
@@ -84,58 +131,78 @@ void* CudaAllocator::Serve(int device, size_t size, cudaStream_t stream) {
   CudaDevice& state = Device(device);
   if (state.open_pools().Covers(stream)) return nullptr;
   void* slot = pass->Serve(static_cast<Bytes>(size), stream);
-  if (slot != nullptr) state.OnServed(slot, static_cast<Bytes>(size));
+  if (slot != nullptr) state.OnServed(pass->arena(), slot, static_cast<Bytes>(size), stream);
   return slot;
 }
 
-// Upstream's memory; before it is said that there is none, idle arenas give theirs back.
+void CudaAllocator::Report(int device, void* address, size_t size, cudaStream_t stream) {
+  TraceSink* sink = CurrentThread().sink;
+  if (sink != nullptr) sink->OnAlloc({DeviceId::Kind::kCuda, device}, address, static_cast<Bytes>(size), stream);
+}
+
+// Upstream's memory. Upstream has given back its caches when it says that there is no memory; then idle arenas give
+// theirs back, and only if that does not help either the user sees the error.
 template <typename Allocate>
 auto CudaAllocator::FromUpstream(const Allocate& allocate) {
   try {
     return allocate();
-  } catch (const c10::OutOfMemoryError&) {
-    if (Device(CurrentDevice()).Trim() == 0) throw;
+  } catch (c10::OutOfMemoryError& error) {
+    CudaDevice& device = Device(machine_.current_device());
+    if (device.Trim() == 0) {
+      Explain(error, device);
+      throw;
+    }
+    OomReports::Forget();
+    device.stats().ForgiveOutOfMemory();
   }
-  return allocate();
+  try {
+    return allocate();
+  } catch (c10::OutOfMemoryError& error) {
+    Explain(error, Device(machine_.current_device()));
+    throw;
+  }
+}
+
+void CudaAllocator::Explain(c10::OutOfMemoryError& error, const CudaDevice& device) const {
+  OomReports::Report();
+  std::string text = device.Describe();
+  if (const Pass* pass = CurrentThread().pass) {
+    text += (text.empty() ? "" : "; ") + std::string("asked for within a pass whose plan takes ") +
+            FormatBytes(pass->height()) + " of an arena";
+  }
+  if (!text.empty()) error.add_context("livepool: " + text);
 }
 
 c10::DataPtr CudaAllocator::allocate(size_t size) {
   const auto upstream = [&] { return FromUpstream([&] { return upstream_.allocate(size); }); };
   if (!Interesting(size)) return upstream();
-  const int device = CurrentDevice();
-  const cudaStream_t stream = c10::cuda::getCurrentCUDAStream(static_cast<c10::DeviceIndex>(device));
+  const int device = machine_.current_device();
+  const cudaStream_t stream = machine_.current_stream(device);
   if (void* slot = Serve(device, size, stream)) {
-    return {slot, slot, &DeleteSlot, c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(device))};
+    return {slot, slot, &CudaAllocator::Delete, c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(device))};
   }
   c10::DataPtr data = upstream();
+  if (CurrentThread().sink != nullptr && data.get() == data.get_context()) {
+    (void)data.compare_exchange_deleter(upstream_.raw_deleter(), &CudaAllocator::Delete);
+  }
   Report(device, data.get(), size, stream);
   return data;
 }
 
 void* CudaAllocator::raw_alloc(size_t size) {
   if (!Interesting(size)) return FromUpstream([&] { return upstream_.raw_alloc(size); });
-  return raw_alloc_with_stream(size, c10::cuda::getCurrentCUDAStream());
+  return raw_alloc_with_stream(size, machine_.current_stream(machine_.current_device()));
 }
 
 void* CudaAllocator::raw_alloc_with_stream(size_t size, cudaStream_t stream) {
   const auto upstream = [&] { return FromUpstream([&] { return upstream_.raw_alloc_with_stream(size, stream); }); };
   if (!Interesting(size)) return upstream();
-  const int device = CurrentDevice();
+  const int device = machine_.current_device();
   if (void* slot = Serve(device, size, stream)) return slot;
   void* address = upstream();
   Report(device, address, size, stream);
   return address;
 }
-
-void CudaAllocator::FreeSlot(void* address) noexcept {
-  if (address == nullptr || ProcessIsExiting()) return;
-  const SlotPlace place = Find(address);
-  if (place.arena == nullptr) return;
-  place.device->OnFreed(*place.arena, address);
-  place.arena->Free(address);
-}
-
-void CudaAllocator::raw_delete(void* address) { InArena(address) ? FreeSlot(address) : upstream_.raw_delete(address); }
 
 void CudaAllocator::copy_data(void* dest, const void* src, std::size_t count) const {
   C10_CUDA_CHECK(cudaMemcpy(dest, src, count, cudaMemcpyDeviceToDevice));
@@ -143,14 +210,18 @@ void CudaAllocator::copy_data(void* dest, const void* src, std::size_t count) co
 
 void CudaAllocator::recordStream(const c10::DataPtr& data, c10::cuda::CUDAStream stream) {
   const SlotPlace place = Find(data.get());
-  if (place.arena == nullptr) return upstream_.recordStream(data, stream);
-  place.device->OrderOf(*place.arena).Use(data.get(), stream.stream());
+  if (place.arena != nullptr) return place.device->OrderOf(*place.arena).Use(data.get(), stream.stream());
+  if (data.get_deleter() != &CudaAllocator::Delete) return upstream_.recordStream(data, stream);
+  // Recorded: upstream knows the address, and only its own deleter convinces it.
+  c10::DataPtr plain(data.get(), data.get(), upstream_.raw_deleter(), data.device());
+  upstream_.recordStream(plain, stream);
+  (void)plain.release_context();
 }
 
 void CudaAllocator::emptyCache(c10_compat::MempoolId_t mempool) {
   // The arenas belong to no MemPool: only a call for everything gives them back.
   if (mempool == c10_compat::MempoolId_t{0, 0}) {
-    for (ArenaPool* pool : Pools()) Device(pool->device().index).Trim();
+    ForEachDevice([](CudaDevice& device) { device.Trim(); });
   }
   upstream_.emptyCache(mempool);
 }
@@ -189,7 +260,7 @@ c10_compat::ShareableHandle CudaAllocator::shareIpcHandle(void* address) {
 void CudaAllocator::beginAllocateToPool(c10::DeviceIndex device, c10_compat::MempoolId_t mempool,
                                         c10_compat::PoolFilter filter) {
   upstream_.beginAllocateToPool(device, mempool, filter);
-  Device(device).open_pools().Begin(mempool, std::move(filter), InOwnCapture());
+  Device(device).open_pools().Begin(mempool, std::move(filter), machine_.current_stream(device), InOwnCapture());
 }
 
 void CudaAllocator::endAllocateToPool(c10::DeviceIndex device, c10_compat::MempoolId_t mempool) {
@@ -204,11 +275,18 @@ void CudaAllocator::resetPeakStats(c10::DeviceIndex device) { Device(device).sta
 c10_compat::SnapshotInfo CudaAllocator::snapshot(c10_compat::MempoolId_t mempool, bool include_traces) {
   c10_compat::SnapshotInfo info = upstream_.snapshot(mempool, include_traces);
   if (mempool != c10_compat::MempoolId_t{0, 0}) return info;
-  for (ArenaPool* pool : Pools()) {
-    std::vector<c10_compat::SegmentInfo> segments = Device(pool->device().index).Segments();
+  ForEachDevice([&](const CudaDevice& device) {
+    std::vector<c10_compat::SegmentInfo> segments = device.Segments();
     std::move(segments.begin(), segments.end(), std::back_inserter(info.segments));
-  }
+  });
+  if (include_traces) history_.MergeInto(info.device_traces);
   return info;
+}
+
+void CudaAllocator::recordHistory(bool enabled, c10_compat::CreateContextFn context, size_t max_entries,
+                                  c10_compat::RecordContext when, bool clear, const std::vector<std::string>& skip) {
+  upstream_.recordHistory(enabled, context, max_entries, when, clear, skip);
+  history_.Configure(enabled, context, max_entries, when, clear, skip);
 }
 
 }  // namespace livepool

@@ -3,38 +3,48 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "c10_compat.h"
 #include "cuda_device.h"
+#include "cuda_oom.h"
 
 namespace livepool {
 
 // Note [Two deleters on CUDA]
 // What is not planned is upstream's own, untouched DataPtr: upstream ignores record_stream on a DataPtr with
 // a foreign deleter, and torch.compile's graph trees compare a storage's deleter with raw_deleter(), which is
-// therefore upstream's. Only slots have our deleter; it finds the arena by address (context == data).
-// So raw_deallocate() cannot free a slot, although raw_allocate() could return one. Nothing in torch calls
-// the pair for CUDA: raw_alloc() and raw_delete() are used, and these do go by address.
+// therefore upstream's. Slots have our deleter, and so has what a recording thread gets from upstream, as that is how
+// its free is heard of. Our deleter finds by address whose memory it is (context == data).
+// c10 has a second pair, raw_allocate() and raw_deallocate(), which calls raw_deleter() without telling for which
+// address; extensions use it for workspaces. So to a thread that serves or records, raw_deleter() is ours, which
+// frees anything. What raw_allocate() gets there must be given back there too: it is a workspace of the op. One that
+// outlives the pass is not planned (the calibration sees that); should a slot be freed so after all, native throws
+// "invalid device pointer".
 //
 // Immortal, as is `upstream`. No driver call is made before the first pool is needed. livepool::OutOfMemory
 // never leaves an allocation: a slot that cannot be had is a miss, and upstream throws c10::OutOfMemoryError.
 class CudaAllocator final : public c10_compat::CUDAAllocator {
  public:
-  explicit CudaAllocator(c10_compat::CUDAAllocator& upstream) : upstream_(upstream) {}
+  explicit CudaAllocator(c10_compat::CUDAAllocator& upstream, const CudaMachine& machine = RealMachine());
+  // The last one made: the process has one, tests have more. Deleters, which get nothing but an address, look here.
+  static CudaAllocator* Instance();
 
   // The state of a device, made at the first call. Throws c10::Error if torch cannot have such a device.
   CudaDevice& Device(int index);
   std::vector<ArenaPool*> Pools() const;
-  void EnsureFreeTracking();
-  // Frees a slot; ignores what is none. Throws nothing.
-  void FreeSlot(void* address) noexcept;
+  // Bytes that upstream and the arenas may hold together on each device; none: no limit.
+  void SetMemoryLimit(std::optional<Bytes> bytes);
+  std::optional<Bytes> memory_limit() const;
+  // Tells upstream of the limit, on `device_count` devices; to be called once upstream is initialised.
+  void ShareMemoryLimit(int device_count);
 
   // c10::Allocator
   c10::DataPtr allocate(size_t size) override;
-  c10::DeleterFnPtr raw_deleter() const override { return upstream_.raw_deleter(); }
+  c10::DeleterFnPtr raw_deleter() const override;
   void copy_data(void* dest, const void* src, std::size_t count) const override;
 
   // c10::DeviceAllocator
@@ -55,9 +65,9 @@ class CudaAllocator final : public c10_compat::CUDAAllocator {
                           bool p2p_enabled) override;
   void enablePeerAccess(c10::DeviceIndex device, c10::DeviceIndex accessed) override;
   c10_compat::ShareableHandle shareIpcHandle(void* address) override;
-  double getMemoryFraction(c10::DeviceIndex device) override { return Device(device).MemoryFraction(); }
+  double getMemoryFraction(c10::DeviceIndex device) override { return Device(device).limit().Fraction(); }
   void setMemoryFraction(double fraction, c10::DeviceIndex device) override {
-    Device(device).SetMemoryFraction(fraction);
+    Device(device).limit().SetFraction(fraction);
   }
   c10_compat::SnapshotInfo snapshot(c10_compat::MempoolId_t mempool, bool include_traces) override;
   std::string name() override { return "livepool over " + upstream_.name(); }
@@ -67,8 +77,14 @@ class CudaAllocator final : public c10_compat::CUDAAllocator {
                            c10_compat::PoolFilter filter) override;
   void endAllocateToPool(c10::DeviceIndex device, c10_compat::MempoolId_t mempool) override;
 
+  void init(int device_count) override;
+  void recordHistory(bool enabled, c10_compat::CreateContextFn context, size_t max_entries,
+                     c10_compat::RecordContext when, bool clear, const std::vector<std::string>& skip) override;
+  void attachOutOfMemoryObserver(c10_compat::OutOfMemoryObserver observer) override {
+    upstream_.attachOutOfMemoryObserver(OomReports::Deferred(std::move(observer)));
+  }
+
   // CUDAAllocator: upstream's alone
-  void init(int device_count) override { upstream_.init(device_count); }
   std::vector<c10_compat::StreamSegmentSize> getExpandableSegmentSizes(c10::DeviceIndex device) override {
     return upstream_.getExpandableSegmentSizes(device);
   }
@@ -97,10 +113,6 @@ class CudaAllocator final : public c10_compat::CUDAAllocator {
   }
   std::shared_ptr<void> getIpcDevPtr(std::string handle) override { return upstream_.getIpcDevPtr(std::move(handle)); }
   bool isHistoryEnabled() override { return upstream_.isHistoryEnabled(); }
-  void recordHistory(bool enabled, c10_compat::CreateContextFn context, size_t max_entries,
-                     c10_compat::RecordContext when, bool clear, const std::vector<std::string>& skip) override {
-    upstream_.recordHistory(enabled, context, max_entries, when, clear, skip);
-  }
   void recordAnnotation(const std::vector<std::pair<std::string, std::string>>& annotation) override {
     upstream_.recordAnnotation(annotation);
   }
@@ -108,9 +120,6 @@ class CudaAllocator final : public c10_compat::CUDAAllocator {
   void popCompileContext() override { upstream_.popCompileContext(); }
   void setUserMetadata(const std::string& metadata) override { upstream_.setUserMetadata(metadata); }
   std::string getUserMetadata() override { return upstream_.getUserMetadata(); }
-  void attachOutOfMemoryObserver(c10_compat::OutOfMemoryObserver observer) override {
-    upstream_.attachOutOfMemoryObserver(std::move(observer));
-  }
   void attachAllocatorTraceTracker(c10_compat::AllocatorTraceTracker tracker) override {
     upstream_.attachAllocatorTraceTracker(std::move(tracker));
   }
@@ -132,15 +141,24 @@ class CudaAllocator final : public c10_compat::CUDAAllocator {
   SlotPlace Find(const void* address) const noexcept;
   bool InArena(const void* address) const noexcept { return Find(address).arena != nullptr; }
 
+  static void Delete(void* address);
+  void FreeSlot(const SlotPlace& place, void* address) noexcept;
   void* Serve(int device, size_t size, cudaStream_t stream);
+  void Report(int device, void* address, size_t size, cudaStream_t stream);
   template <typename Allocate>
   auto FromUpstream(const Allocate& allocate);
+  void Explain(c10::OutOfMemoryError& error, const CudaDevice& device) const;
+  bool Capturing() const;
+  template <typename Function>
+  void ForEachDevice(const Function& function) const;
 
   c10_compat::CUDAAllocator& upstream_;
-  std::mutex mutex_;
+  const CudaMachine& machine_;
+  SlotHistory history_;
+  mutable std::mutex mutex_;  // for making devices, and for memory_limit_
   std::array<std::atomic<CudaDevice*>, C10_COMPILE_TIME_MAX_GPUS> devices_{};
   std::atomic<std::size_t> device_count_{0};  // devices_ beyond it are null
-  std::once_flag tracking_;
+  std::optional<Bytes> memory_limit_;
 };
 
 // The process's CudaAllocator, or null before detail::InstallCuda.

@@ -38,19 +38,14 @@ cuda::Context PrimaryContext(const CudaDriver& driver, int ordinal) {
 
 }  // namespace
 
-ArenaMemory::ArenaMemory(const CudaDriver& driver, c10::DeviceIndex device, c10_compat::CUDAAllocator& upstream,
-                         CudaStats& stats, std::function<void(const std::byte*)> wait_idle)
+ArenaMemory::ArenaMemory(const CudaDriver& driver, c10::DeviceIndex device, CudaStats& stats, MemoryLimit& limit,
+                         Device about)
     : driver_(driver),
       inner_(driver, device),
-      device_(device),
-      upstream_(upstream),
       stats_(stats),
-      wait_idle_(std::move(wait_idle)),
-      context_(PrimaryContext(driver, device)),
-      total_(static_cast<Bytes>(upstream.getMemoryInfo(device).second)) {
-  // 1: no limit was set, neither by a call nor in PYTORCH_CUDA_ALLOC_CONF.
-  if (upstream.initialized() && upstream.getMemoryFraction(device) < 1) fraction_ = upstream.getMemoryFraction(device);
-}
+      limit_(limit),
+      about_(std::move(about)),
+      context_(PrimaryContext(driver, device)) {}
 
 std::byte* ArenaMemory::Reserve(Bytes size) {
   std::byte* const base = inner_.Reserve(size);
@@ -61,7 +56,7 @@ std::byte* ArenaMemory::Reserve(Bytes size) {
 
 void ArenaMemory::Map(std::byte* address, Bytes size) {
   const std::lock_guard lock(mutex_);
-  CheckLimitLocked(size);
+  limit_.Check(size);
   const RelaxedCapture relaxed;
   inner_.Map(address, size);
   try {
@@ -74,7 +69,7 @@ void ArenaMemory::Map(std::byte* address, Bytes size) {
 }
 
 void ArenaMemory::Unmap(std::byte* address, Bytes size) noexcept {
-  wait_idle_(address);
+  about_.wait_idle(address);
   const std::lock_guard lock(mutex_);
   const RelaxedCapture relaxed;
   inner_.Unmap(address, size);
@@ -94,45 +89,8 @@ void ArenaMemory::CountLocked(const std::byte* address, Bytes change) {
   const Bytes before = range->mapped;
   range->mapped += change;
   stats_.ArenaChanged(change, (range->mapped > 0 ? 1 : 0) - (before > 0 ? 1 : 0));
-  ShareLimitLocked();
-}
-
-std::vector<ArenaMemory::Range> ArenaMemory::Ranges() const {
-  const std::lock_guard lock(mutex_);
-  return ranges_;
-}
-
-void ArenaMemory::SetFraction(double fraction) {
-  upstream_.setMemoryFraction(fraction, device_);  // checks it
-  const std::lock_guard lock(mutex_);
-  fraction_ = fraction;
-  ShareLimitLocked();
-}
-
-std::optional<double> ArenaMemory::fraction() const {
-  const std::lock_guard lock(mutex_);
-  return fraction_;
-}
-
-void ArenaMemory::CheckLimitLocked(Bytes size) const {
-  if (!fraction_.has_value() || *fraction_ >= 1 || !upstream_.initialized()) return;
-  const auto limit = static_cast<Bytes>(*fraction_ * static_cast<double>(total_));
-  Bytes held = upstream_.getDeviceStats(device_).reserved_bytes[0].current;
-  for (const Range& range : ranges_) held += range.mapped;
-  if (held + size <= limit) return;
-  throw OutOfMemory(Name() + ": " + FormatBytes(size) + " more for the arena would exceed the " + FormatBytes(limit) +
-                        " that set_per_process_memory_fraction allows; " + FormatBytes(held) + " are held",
-                    size);
-}
-
-// Upstream knows nothing of the arenas: its limit is lowered by what they hold. With no limit set it keeps
-// its own, the device's memory, and the driver is the judge.
-void ArenaMemory::ShareLimitLocked() const {
-  if (!fraction_.has_value() || *fraction_ >= 1 || !upstream_.initialized()) return;
-  Bytes mapped = 0;
-  for (const Range& range : ranges_) mapped += range.mapped;
-  const double rest = *fraction_ - static_cast<double>(mapped) / static_cast<double>(total_);
-  upstream_.setMemoryFraction(std::max(rest, 0.0), device_);
+  mapped_ += change;
+  limit_.SetMapped(mapped_);
 }
 
 void ArenaMemory::AllowPeer(int peer) {

@@ -3,10 +3,10 @@
 
 #include <functional>
 #include <mutex>
-#include <optional>
 #include <vector>
 
 #include "c10_compat.h"
+#include "cuda_memory_limit.h"
 #include "cuda_stats.h"
 #include "livepool/backend/cuda_backend.h"
 
@@ -14,21 +14,20 @@ namespace livepool {
 
 // A CudaBackend, plus what mapping memory means to its surroundings:
 //  - statistics change (CudaStats);
-//  - set_per_process_memory_fraction holds for upstream and arenas together: a mapping that would break it
-//    is refused, and upstream's own limit is what is left;
+//  - limits hold for upstream and arenas together (MemoryLimit): a mapping that would break one is refused;
 //  - devices that may read this one's memory (peer access) get access to the new memory too;
 //  - nothing is unmapped before the device has stopped using it: the driver does not wait.
 class ArenaMemory final : public Backend {
  public:
-  // The mapped part of one arena.
-  struct Range {
-    std::byte* base = nullptr;
-    Bytes mapped = 0;
+  // What the memory needs to know of its device.
+  struct Device {
+    // Blocks until the device no longer uses the arena at an address. Throws nothing.
+    std::function<void(const std::byte*)> wait_idle;
+    // False while memory may not be unmapped.
+    std::function<bool()> may_unmap;
   };
 
-  // `wait_idle` blocks until the device no longer uses the arena at an address; it may not throw.
-  ArenaMemory(const CudaDriver& driver, c10::DeviceIndex device, c10_compat::CUDAAllocator& upstream, CudaStats& stats,
-              std::function<void(const std::byte*)> wait_idle);
+  ArenaMemory(const CudaDriver& driver, c10::DeviceIndex device, CudaStats& stats, MemoryLimit& limit, Device about);
 
   std::string Name() const override { return inner_.Name(); }
   Bytes Granularity() const override { return inner_.Granularity(); }
@@ -36,38 +35,33 @@ class ArenaMemory final : public Backend {
   std::byte* Reserve(Bytes size) override;
   void Map(std::byte* address, Bytes size) override;
   void Unmap(std::byte* address, Bytes size) noexcept override;
+  bool MayUnmap() const override { return about_.may_unmap(); }
   void Fill(std::byte* address, Bytes size, std::byte value, StreamHandle stream) noexcept override {
     inner_.Fill(address, size, value, stream);
   }
 
-  std::vector<Range> Ranges() const;
-  Bytes total() const { return total_; }
-
-  // `fraction` of the device's memory for upstream and arenas together.
-  void SetFraction(double fraction);
-  // The last fraction set, if any.
-  std::optional<double> fraction() const;
   // Kernels on device `peer` may use this device's memory from now on.
   void AllowPeer(int peer);
 
  private:
-  void CheckLimitLocked(Bytes size) const;
-  void ShareLimitLocked() const;
+  // The mapped part of one arena.
+  struct Range {
+    std::byte* base = nullptr;
+    Bytes mapped = 0;
+  };
   void GiveAccessLocked(std::byte* address, Bytes size, int peer) const;
   void CountLocked(const std::byte* address, Bytes change);
 
   const CudaDriver& driver_;
   CudaBackend inner_;
-  const c10::DeviceIndex device_;
-  c10_compat::CUDAAllocator& upstream_;
   CudaStats& stats_;
-  const std::function<void(const std::byte*)> wait_idle_;
+  MemoryLimit& limit_;
+  const Device about_;
   const cuda::Context context_;
-  const Bytes total_;
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
   std::vector<Range> ranges_;  // one for each arena
+  Bytes mapped_ = 0;           // their sum
   std::vector<int> peers_;
-  std::optional<double> fraction_;
 };
 
 }  // namespace livepool

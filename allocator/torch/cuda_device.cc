@@ -1,8 +1,7 @@
 #include "cuda_device.h"
 
-#include <c10/cuda/CUDAStream.h>
-
 #include <cstdlib>
+#include <new>
 
 #include "livepool/base/error.h"
 
@@ -13,28 +12,72 @@ constexpr Bytes kReserveGranule = 2_MiB;
 
 std::atomic<bool> exiting{false};
 
+enum class BlockKind { kLive, kNeededByGraph, kFree };
+
+void AppendBlock(c10_compat::SegmentInfo& segment, Bytes size, Bytes requested, BlockKind kind) {
+  if (size == 0) return;
+  auto& block = segment.blocks.emplace_back();
+  block.size = static_cast<std::size_t>(size);
+  block.requested_size = static_cast<std::size_t>(requested);
+  block.allocated = kind == BlockKind::kLive;
+  block.active = kind != BlockKind::kFree;
+  if (block.allocated) segment.allocated_size += block.size;
+  if (block.active) segment.active_size += block.size;
+  segment.requested_size += block.requested_size;
+}
+
+c10_compat::SegmentInfo ToSegment(const ArenaPicture& picture) {
+  c10_compat::SegmentInfo segment;
+  segment.address = reinterpret_cast<std::size_t>(picture.base);
+  segment.total_size = static_cast<std::size_t>(picture.mapped);
+  segment.is_large = true;
+  segment.is_expandable = true;
+  if (picture.serving) {
+    AppendBlock(segment, picture.mapped, picture.live_bytes, BlockKind::kLive);
+    return segment;
+  }
+  const BlockKind gap = picture.pinned ? BlockKind::kNeededByGraph : BlockKind::kFree;
+  Bytes end = 0;
+  for (const SlotRange& slot : picture.slots) {
+    AppendBlock(segment, slot.offset - end, 0, gap);
+    AppendBlock(segment, slot.size, slot.size, BlockKind::kLive);
+    end = slot.offset + slot.size;
+  }
+  AppendBlock(segment, picture.mapped - end, 0, gap);
+  return segment;
+}
+
 }  // namespace
 
 bool ProcessIsExiting() { return exiting.load(std::memory_order_relaxed); }
+
+CudaDevice::CudaDevice(c10::DeviceIndex index, const Surroundings& around)
+    : index_(index),
+      around_(around),
+      stats_(around.upstream, index, [this] { return pool() == nullptr ? ArenaUsage() : pool()->Usage(); }),
+      limit_(around.upstream, around.machine, index),
+      open_pools_(around.machine) {}
 
 ArenaPool& CudaDevice::Pool() {
   if (ArenaPool* made = pool()) return *made;
   const std::lock_guard lock(mutex_);
   if (ArenaPool* made = pool()) return *made;
   std::string why_not;
-  const CudaDriver* driver = LoadCudaDriver(&why_not);
+  const CudaDriver* driver = around_.machine.driver(&why_not);
   if (driver == nullptr) throw Error("livepool: cuda:" + std::to_string(index_) + ": " + why_not);
-  auto memory = std::make_unique<ArenaMemory>(*driver, index_, upstream_, stats_,
-                                              [this](const std::byte* address) { WaitIdle(address); });
+  auto memory = std::make_unique<ArenaMemory>(
+      *driver, index_, stats_, limit_,
+      ArenaMemory::Device{.wait_idle = [this](const std::byte* address) { WaitIdle(address); },
+                          .may_unmap = [this] { return MayUnmap(); }});
   ArenaMemory* const raw = memory.get();
   for (const int peer : peers_) raw->AllowPeer(peer);
-  const Bytes reserve = AlignUp(raw->total(), kReserveGranule);
+  const Bytes reserve = AlignUp(around_.machine.total_memory(index_), kReserveGranule);
   // Registered after CUDA's own exit handlers, so it runs before them.
   static const int registered = std::atexit([] { exiting.store(true, std::memory_order_relaxed); });
   (void)registered;
   auto* made = new ArenaPool({DeviceId::Kind::kCuda, index_}, std::move(memory), reserve, [this] {
-    // torch can empty the caches of all devices only. Illegal while a graph is captured.
-    if (!open_pools_.any()) upstream_.emptyCache({0, 0});
+    // torch can empty the caches of all devices only.
+    if (MayUnmap()) around_.upstream.emptyCache({0, 0});
   });
   memory_.store(raw, std::memory_order_release);
   pool_.store(made, std::memory_order_release);
@@ -57,7 +100,7 @@ ArenaOrder& CudaDevice::OrderOf(const PlannedArena& arena) {
 }
 
 void CudaDevice::WaitIdle(const std::byte* address) noexcept {
-  if (!open_pools_.any()) {
+  if (!around_.capturing()) {
     const OnDevice on(index_);
     if (cudaDeviceSynchronize() == cudaSuccess) return;
     (void)cudaGetLastError();
@@ -68,79 +111,78 @@ void CudaDevice::WaitIdle(const std::byte* address) noexcept {
   if (order != nullptr) order->WaitIdle();
 }
 
-double CudaDevice::MemoryFraction() {
-  const auto set = memory() == nullptr ? std::nullopt : memory()->fraction();
-  return set.has_value() ? *set : upstream_.getMemoryFraction(index_);
+// A capture that was begun with the CUDA runtime, by another thread on a stream that does not synchronise with the
+// default one, cannot be seen.
+bool CudaDevice::MayUnmap() const {
+  return !around_.capturing() && !around_.machine.is_capturing(around_.machine.current_stream(index_));
 }
 
-void CudaDevice::SetMemoryFraction(double fraction) {
-  memory() == nullptr ? upstream_.setMemoryFraction(fraction, index_) : memory()->SetFraction(fraction);
+c10_compat::DeviceStats CudaDevice::Stats() {
+  if (pool() != nullptr) pool()->Settle();
+  return stats_.Get();
 }
 
 void CudaDevice::AllowPeer(int peer) {
   const std::lock_guard lock(mutex_);
   peers_.push_back(peer);
-  if (memory() != nullptr) memory()->AllowPeer(peer);
+  if (ArenaMemory* memory = memory_.load(std::memory_order_acquire)) memory->AllowPeer(peer);
 }
 
 std::vector<c10_compat::SegmentInfo> CudaDevice::Segments() const {
   std::vector<c10_compat::SegmentInfo> segments;
-  if (memory() == nullptr) return segments;
-  for (const ArenaMemory::Range& range : memory()->Ranges()) {
-    const PlannedArena* arena = pool()->Find(range.base);
-    if (range.mapped == 0 || arena == nullptr) continue;
-    const ArenaOrder* order = FindOrder(*arena);
-    const bool needed = arena->arena().pinned();
-    c10_compat::SegmentInfo& segment = segments.emplace_back();
-    segment.device = index_;
-    segment.address = reinterpret_cast<std::size_t>(range.base);
-    segment.total_size = static_cast<std::size_t>(range.mapped);
-    segment.allocated_size = segment.active_size = segment.requested_size = needed ? segment.total_size : 0;
-    segment.stream = order == nullptr ? nullptr : order->stream();
-    segment.is_large = true;
-    segment.is_expandable = true;
-    auto& block = segment.blocks.emplace_back();
-    block.size = segment.total_size;
-    block.requested_size = segment.requested_size;
-    block.allocated = block.active = needed;
+  if (pool() == nullptr) return segments;
+  for (const ArenaPicture& picture : pool()->Pictures()) {
+    if (picture.mapped == 0) continue;
+    segments.push_back(ToSegment(picture));
+    segments.back().device = index_;
+    if (const ArenaOrder* order = FindOrder(*pool()->Find(picture.base))) segments.back().stream = order->stream();
   }
   return segments;
 }
 
-Bytes CudaDevice::Trim() {
-  if (pool() == nullptr || open_pools_.any() || IsCapturing(c10::cuda::getCurrentCUDAStream(index_))) return 0;
-  return pool()->Trim();
+std::string CudaDevice::Describe() const {
+  if (pool() == nullptr) return {};
+  const PoolStats stats = pool()->Stats();
+  if (stats.arena_bytes == 0) return {};
+  return "the arenas of " + pool()->device().Name() + " hold " + FormatBytes(stats.arena_bytes) + ", " +
+         FormatBytes(stats.live_bytes) + " of them in live tensors";
 }
 
-void CudaDevice::OnServed(void* slot, Bytes size) noexcept {
-  for (ArenaOrder* order = orders_.load(std::memory_order_acquire); order != nullptr; order = order->next()) {
-    if (order->arena().arena().Contains(slot)) order->Served(slot);
-  }
-  if (!c10::memoryProfilingEnabled()) return;
-  {
-    const std::lock_guard lock(profiled_mutex_);
-    profiled_[slot] = size;
-    profiled_count_.store(profiled_.size(), std::memory_order_release);
-  }
-  ReportToProfiler(slot, size);
+void CudaDevice::OnServed(const PlannedArena& arena, void* slot, Bytes size, cudaStream_t stream) noexcept {
+  if (ArenaOrder* order = FindOrder(arena)) order->Served(slot);
+  if (c10::memoryProfilingEnabled() || around_.history.enabled()) Note(slot, {size, stream});
 }
 
-void CudaDevice::OnFreed(PlannedArena& arena, void* slot) noexcept {
+void CudaDevice::Note(void* slot, const Noted& note) noexcept {
+  try {
+    const std::lock_guard lock(noted_mutex_);
+    noted_.emplace(slot, note);
+    noted_count_.store(noted_.size(), std::memory_order_release);
+  } catch (const std::bad_alloc&) {
+    return;
+  }
+  ReportToProfiler(slot, note.size);
+  if (around_.history.enabled()) around_.history.Alloc(index_, slot, static_cast<std::size_t>(note.size), note.stream);
+}
+
+void CudaDevice::OnFreed(const PlannedArena& arena, void* slot) noexcept {
   if (ArenaOrder* order = FindOrder(arena)) order->Freed(slot);
-  if (profiled_count_.load(std::memory_order_acquire) == 0) return;
-  Bytes size = 0;
+  if (noted_count_.load(std::memory_order_acquire) == 0) return;
+  Noted note;
   {
-    const std::lock_guard lock(profiled_mutex_);
-    const auto it = profiled_.find(slot);
-    if (it == profiled_.end()) return;
-    size = it->second;
-    profiled_.erase(it);
-    profiled_count_.store(profiled_.size(), std::memory_order_release);
+    const std::lock_guard lock(noted_mutex_);
+    const auto it = noted_.find(slot);
+    if (it == noted_.end()) return;
+    note = it->second;
+    noted_.erase(it);
+    noted_count_.store(noted_.size(), std::memory_order_release);
   }
-  ReportToProfiler(slot, -size);
+  ReportToProfiler(slot, -note.size);
+  if (around_.history.enabled()) around_.history.Free(index_, slot, static_cast<std::size_t>(note.size), note.stream);
 }
 
 void CudaDevice::ReportToProfiler(void* slot, Bytes change) noexcept {
+  if (!c10::memoryProfilingEnabled()) return;
   try {
     const c10_compat::DeviceStats stats = Stats();
     c10::reportMemoryUsageToProfiler(slot, change, static_cast<std::size_t>(stats.allocated_bytes[0].current),

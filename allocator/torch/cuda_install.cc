@@ -1,4 +1,7 @@
+#include <c10/cuda/CUDAFunctions.h>
+
 #include "cuda_allocator.h"
+#include "livepool/base/env.h"
 #include "livepool/base/error.h"
 #include "livepool/torch/install.h"
 #include "livepool/torch/shared_cuda_allocator.h"
@@ -6,17 +9,15 @@
 namespace livepool {
 namespace {
 
-// Set once and never destroyed: deleters need it for the life of the process.
-std::atomic<CudaAllocator*> made{nullptr};
-
 // Wraps the allocator that torch uses at the first call. Makes no CUDA call: it works before and after CUDA
 // is initialised, and where there is no GPU.
 CudaAllocator& MakeAllocator() {
   static CudaAllocator& allocator = *[] {
     c10_compat::CUDAAllocator* upstream = c10_compat::native::get();
     if (upstream == nullptr) throw Error("livepool: this torch has no CUDA allocator to decorate");
-    made.store(new CudaAllocator(*upstream), std::memory_order_release);
-    return made.load(std::memory_order_relaxed);
+    auto* made = new CudaAllocator(*upstream);  // never destroyed: deleters need it for the life of the process
+    made->SetMemoryLimit(GetEnv().memory_limit);
+    return made;
   }();
   return allocator;
 }
@@ -27,7 +28,7 @@ void Register(CudaAllocator& allocator) { c10::SetAllocator(c10::kCUDA, &allocat
 
 }  // namespace
 
-CudaAllocator* InstalledCudaAllocator() { return made.load(std::memory_order_acquire); }
+CudaAllocator* InstalledCudaAllocator() { return CudaAllocator::Instance(); }
 
 std::shared_ptr<c10_compat::CUDAAllocator> SharedCudaAllocator() {
   livepool::CheckTorchVersion();
@@ -43,7 +44,16 @@ void InstallCuda() {
   CudaAllocator& allocator = MakeAllocator();
   c10_compat::native::allocator.store(&allocator);
   Register(allocator);
+  if (allocator.initialized()) allocator.ShareMemoryLimit(c10::cuda::device_count());
 }
+
+void SetCudaMemoryLimit(std::optional<Bytes> bytes) {
+  CudaAllocator& allocator = MakeAllocator();
+  allocator.SetMemoryLimit(bytes);
+  if (allocator.initialized()) allocator.ShareMemoryLimit(c10::cuda::device_count());
+}
+
+std::optional<Bytes> CudaMemoryLimit() { return MakeAllocator().memory_limit(); }
 
 ArenaPool& CudaPool(int index) { return MakeAllocator().Device(index).Pool(); }
 

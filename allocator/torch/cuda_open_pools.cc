@@ -16,9 +16,9 @@ OwnCaptureScope::OwnCaptureScope() { ++own_captures; }
 OwnCaptureScope::~OwnCaptureScope() { --own_captures; }
 bool InOwnCapture() { return own_captures > 0; }
 
-void OpenPools::Begin(c10_compat::MempoolId_t id, c10_compat::PoolFilter filter, bool own) {
+void OpenPools::Begin(c10_compat::MempoolId_t id, c10_compat::PoolFilter filter, cudaStream_t stream, bool own) {
   const std::unique_lock lock(mutex_);
-  open_.push_back({id, std::move(filter), own});
+  open_.push_back({id, std::move(filter), stream, own});
   count_.store(static_cast<int>(open_.size()), std::memory_order_release);
 }
 
@@ -28,6 +28,12 @@ void OpenPools::End(c10_compat::MempoolId_t id) {
   const auto it = std::find_if(open_.rbegin(), open_.rend(), [&](const Open& open) { return open.id == id; });
   if (it != open_.rend()) open_.erase(std::next(it).base());
   count_.store(static_cast<int>(open_.size()), std::memory_order_release);
+}
+
+bool OpenPools::Capturing() const {
+  if (!any()) return false;
+  const std::shared_lock lock(mutex_);
+  return std::any_of(open_.begin(), open_.end(), [&](const Open& open) { return machine_.is_capturing(open.stream); });
 }
 
 bool OpenPools::Covers(cudaStream_t stream) const {

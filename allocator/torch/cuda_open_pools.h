@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "c10_compat.h"
+#include "cuda_machine.h"
 
 namespace livepool {
 
@@ -16,22 +17,29 @@ namespace livepool {
 // Thread-safe. With no pool open, Covers costs one load.
 class OpenPools {
  public:
-  // `own`: livepool's own capture, in which slots are served.
-  void Begin(c10_compat::MempoolId_t id, c10_compat::PoolFilter filter, bool own);
+  explicit OpenPools(const CudaMachine& machine) : machine_(machine) {}
+
+  // `stream`: the current one, which torch captures if the pool is for a capture. `own`: livepool's own capture, in
+  // which slots are served.
+  void Begin(c10_compat::MempoolId_t id, c10_compat::PoolFilter filter, cudaStream_t stream, bool own);
   void End(c10_compat::MempoolId_t id);
   // True if an allocation of the calling thread on `stream` belongs to a pool that is not ours.
   bool Covers(cudaStream_t stream) const;
-  // True while any pool is open. A capture may then be under way, in which freeing memory and waiting for
-  // the device are illegal.
-  bool any() const { return count_.load(std::memory_order_acquire) > 0; }
+  // True while a graph is captured through torch, by any thread: freeing memory and waiting for the device are
+  // illegal then. In a MemPool scope they are not.
+  bool Capturing() const;
 
  private:
   struct Open {
     c10_compat::MempoolId_t id;
     c10_compat::PoolFilter filter;
+    cudaStream_t stream;
     bool own;
   };
 
+  bool any() const { return count_.load(std::memory_order_acquire) > 0; }
+
+  const CudaMachine& machine_;
   mutable std::shared_mutex mutex_;
   std::vector<Open> open_;
   std::atomic<int> count_{0};

@@ -1,5 +1,7 @@
 #include "livepool/torch/cuda_pass.h"
 
+#include <exception>
+
 #include "cuda_allocator.h"
 #include "livepool/base/error.h"
 
@@ -18,12 +20,20 @@ cudaStream_t AsStream(StreamHandle stream) { return static_cast<cudaStream_t>(st
 }  // namespace
 
 void BeginDevicePass(int device, PlannedArena& arena, StreamHandle stream) {
-  Installed().Device(device).OrderOf(arena).BeginPass(AsStream(stream));
+  CudaDevice& state = Installed().Device(device);
+  state.OrderOf(arena).BeginPass(AsStream(stream));
+  state.stats().CloseWindow();
 }
 
 void EndDevicePass(int device, PlannedArena& arena, StreamHandle stream) noexcept {
   // Begun before, so that nothing here can throw.
-  Installed().Device(device).OrderOf(arena).EndPass(AsStream(stream));
+  CudaDevice& state = Installed().Device(device);
+  state.OrderOf(arena).EndPass(AsStream(stream));
+  try {
+    state.stats().CloseWindow();
+  } catch (const std::exception&) {
+    // Upstream refuses to be asked: no peak of this pass.
+  }
 }
 
 bool CudaServingForbidden(int device, StreamHandle stream) {
@@ -31,7 +41,5 @@ bool CudaServingForbidden(int device, StreamHandle stream) {
   const OnDevice on(device);
   return !InOwnCapture() && IsCapturing(AsStream(stream));
 }
-
-void EnsureFreeTracking() { Installed().EnsureFreeTracking(); }
 
 }  // namespace livepool

@@ -28,15 +28,21 @@ void RaisePeaks(DeviceStats& stats, const DeviceStats& other) {
   for (const auto single : kSingles) RaisePeak(stats.*single, other.*single);
 }
 
-// The arenas' part, constant in a window. An arena is a large segment.
-void Add(StatArray& array, std::int64_t current, std::int64_t allocated = 0, std::int64_t freed = 0) {
+// An arena is a large segment, and what it serves is of the large pool.
+void Add(StatArray& array, const Stat& part) {
   for (const StatType type : {StatType::AGGREGATE, StatType::LARGE_POOL}) {
     Stat& stat = array[static_cast<std::size_t>(type)];
-    stat.current += current;
-    stat.peak += current;
-    stat.allocated += allocated;
-    stat.freed += freed;
+    stat.current += part.current;
+    stat.peak += part.peak;
+    stat.allocated += part.allocated;
+    stat.freed += part.freed;
   }
+}
+
+// Mapped memory is constant in a window: its peak is the current value.
+void AddConstant(StatArray& array, Stat part) {
+  part.peak = part.current;
+  Add(array, part);
 }
 
 void Change(Stat& stat, std::int64_t amount) {
@@ -47,13 +53,20 @@ void Change(Stat& stat, std::int64_t amount) {
 
 DeviceStats CudaStats::SumLocked() const {
   DeviceStats stats = upstream_.getDeviceStats(device_);
-  Add(stats.reserved_bytes, mapped_.current, mapped_.allocated, mapped_.freed);
-  Add(stats.segment, arenas_.current, arenas_.allocated, arenas_.freed);
-  Add(stats.allocated_bytes, live_);
-  Add(stats.active_bytes, live_);
-  Add(stats.requested_bytes, live_);
+  AddConstant(stats.reserved_bytes, mapped_);
+  AddConstant(stats.segment, arenas_);
+  const ArenaUsage slots = slots_();
+  // What was live at the reset counts as freed later without having been allocated, as native's does.
+  const Stat count{.current = slots.live, .peak = slots.peak, .allocated = slots.served - before_.served,
+                   .freed = (slots.served - slots.live) - (before_.served - before_.live)};
+  const Stat bytes{.current = slots.live_bytes, .peak = slots.peak_bytes,
+                   .allocated = slots.served_bytes - before_.served_bytes,
+                   .freed = (slots.served_bytes - slots.live_bytes) - (before_.served_bytes - before_.live_bytes)};
+  for (StatArray* array : {&stats.allocation, &stats.active}) Add(*array, count);
+  for (StatArray* array : {&stats.allocated_bytes, &stats.active_bytes, &stats.requested_bytes}) Add(*array, bytes);
   stats.num_device_alloc += maps_;
   stats.num_device_free += unmaps_;
+  stats.num_ooms -= forgiven_;
   return stats;
 }
 
@@ -71,12 +84,13 @@ void CudaStats::ArenaChanged(Bytes bytes, int arenas) {
   ++(bytes > 0 ? maps_ : unmaps_);
 }
 
-DeviceStats CudaStats::Get(Bytes live) {
+void CudaStats::CloseWindow() {
   const std::lock_guard lock(mutex_);
-  if (live != live_) {
-    CloseWindowLocked();
-    live_ = live;
-  }
+  CloseWindowLocked();
+}
+
+DeviceStats CudaStats::Get() {
+  const std::lock_guard lock(mutex_);
   DeviceStats stats = SumLocked();
   RaisePeaks(stats, peaks_);
   return stats;
@@ -93,7 +107,13 @@ void CudaStats::ResetAccumulated() {
   upstream_.resetAccumulatedStats(device_);
   mapped_.reset_accumulated();
   arenas_.reset_accumulated();
-  maps_ = unmaps_ = 0;
+  before_ = slots_();
+  maps_ = unmaps_ = forgiven_ = 0;
+}
+
+void CudaStats::ForgiveOutOfMemory() {
+  const std::lock_guard lock(mutex_);
+  ++forgiven_;
 }
 
 }  // namespace livepool

@@ -21,6 +21,8 @@ void InstallCuda() { Refuse(); }
 ArenaPool& CudaPool(int) { Refuse(); }
 std::vector<ArenaPool*> CudaPools() { return {}; }
 bool CudaInstalled() { return false; }
+void SetCudaMemoryLimit(std::optional<Bytes>) { Refuse(); }
+std::optional<Bytes> CudaMemoryLimit() { return std::nullopt; }
 
 }  // namespace detail
 
@@ -31,6 +33,5 @@ void EndDevicePass(int, PlannedArena&, StreamHandle) noexcept {}
 bool CudaServingForbidden(int, StreamHandle) { Refuse(); }
 OwnCaptureScope::OwnCaptureScope() = default;
 OwnCaptureScope::~OwnCaptureScope() = default;
-void EnsureFreeTracking() { Refuse(); }
 
 }  // namespace livepool

@@ -1,5 +1,7 @@
 #include "livepool/torch/install.h"
 
+#include <string>
+
 #include "livepool/base/error.h"
 
 namespace livepool {
@@ -28,6 +30,21 @@ std::vector<ArenaPool*> AllPools() {
     for (ArenaPool* pool : detail::CudaPools()) pools.push_back(pool);
   }
   return pools;
+}
+
+void SetMemoryLimit(std::optional<Bytes> bytes) {
+  if (bytes.has_value() && *bytes < 0) throw InvalidInput("a memory limit of " + std::to_string(*bytes) + " bytes: use 0 or more, or none");
+  detail::SetCudaMemoryLimit(bytes);
+}
+
+std::optional<Bytes> MemoryLimitBytes() { return detail::CudaMemoryLimit(); }
+
+Bytes TrimArenas() {
+  const std::vector<ArenaPool*> pools = AllPools();
+  for (const ArenaPool* pool : pools) pool->CheckTrim();
+  Bytes freed = 0;
+  for (ArenaPool* pool : pools) freed += pool->Trim();
+  return freed;
 }
 
 }  // namespace livepool

@@ -51,6 +51,8 @@ py::dict Stats() {
     sum.hits += stats.hits;
     sum.misses += stats.misses;
     sum.upstream += stats.upstream;
+    sum.refused += stats.refused;
+    sum.live_bytes += stats.live_bytes;
     sum.arena_bytes += stats.arena_bytes;
     devices[py::str(pool->device().Name())] = stats.arena_bytes;
   }
@@ -62,6 +64,8 @@ py::dict Stats() {
   dict["hits"] = sum.hits;
   dict["misses"] = sum.misses;
   dict["upstream"] = sum.upstream;
+  dict["refused"] = sum.refused;
+  dict["live_bytes"] = sum.live_bytes;
   dict["arena_bytes"] = sum.arena_bytes;
   dict["arena_bytes_of"] = devices;
   return dict;
@@ -112,17 +116,12 @@ py::tuple KeyOf(const std::shared_ptr<CallRules>& rules, const py::tuple& args, 
   return py::make_tuple(std::move(key), std::move(tensors), std::move(objects));
 }
 
-Bytes Trim() {
-  Bytes freed = 0;
-  for (ArenaPool* pool : AllPools()) freed += pool->Trim();
-  return freed;
-}
-
 // Each error type of livepool/base/error.h as a Python exception; most derived first.
 void RegisterErrors(py::module& m) {
   static py::exception<Error> base(m, "Error", PyExc_RuntimeError);
   static py::exception<InvalidInput> invalid_input(m, "InvalidInput", base);
   static py::exception<InvalidPlan> invalid_plan(m, "InvalidPlan", base);
+  static py::exception<ArenaInUse> arena_in_use(m, "ArenaInUse", base);
   static py::exception<CaptureRefused> capture_refused(m, "CaptureRefused", base);
   static py::exception<ReplayMismatch> replay_mismatch(m, "ReplayMismatch", base);
   static py::exception<GuardFailed> guard_failed(m, "GuardFailed", base);
@@ -137,6 +136,8 @@ void RegisterErrors(py::module& m) {
       set(invalid_input, error);
     } catch (const InvalidPlan& error) {
       set(invalid_plan, error);
+    } catch (const ArenaInUse& error) {
+      set(arena_in_use, error);
     } catch (const CaptureRefused& error) {
       set(capture_refused, error);
     } catch (const ReplayMismatch& error) {
@@ -164,7 +165,10 @@ PYBIND11_MODULE(_livepool, m) {
   m.def("install", [](const std::string& device) { Install(KindOf(device)); });
   m.def("installed", [](const std::string& device) { return Installed(KindOf(device)); });
   m.def("stats", &Stats);
-  m.def("trim", &Trim, py::call_guard<py::gil_scoped_release>());
+  m.def("trim", &TrimArenas, py::call_guard<py::gil_scoped_release>());
+  m.def("set_memory_limit", &SetMemoryLimit, py::call_guard<py::gil_scoped_release>());
+  m.def("memory_limit", &MemoryLimitBytes);
+  m.def("parse_bytes", [](const std::string& text) { return ParseBytes(text); });
   m.def("refuse_capture", [](const std::string& reason) { return RefuseCurrentCapture(reason); });
   m.def("capture", &CapturePython, py::arg("fn"), py::arg("inputs"), py::arg("state"), py::arg("argument_names"), py::arg("in_place"));
   m.def("enabled", [] { return GetEnv().enabled; });

@@ -6,7 +6,6 @@
 
 #include "device_context.h"
 #include "livepool/base/error.h"
-#include "livepool/torch/cuda_pass.h"
 #include "recorder.h"
 #include "tensor_bytes.h"
 
@@ -65,7 +64,6 @@ Calibration CalibrateAndRestore(const Program& program, const Tensors& inputs, c
 CapturedPass CapturePass(const Callable& fn, const Tensors& inputs, const CaptureOptions& options, DeviceId device,
                          Bytes alignment) {
   if (CapturingStream(device)) throw CaptureRefused("the stream is being captured into a CUDA graph; capture with livepool before");
-  if (device.kind == DeviceId::Kind::kCuda) EnsureFreeTracking();
   std::vector<StateTensor> state;
   for (const auto& [name, tensor] : options.state) state.push_back({.name = name, .tensor = tensor});
 

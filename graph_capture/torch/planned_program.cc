@@ -111,8 +111,8 @@ PlannedProgram::Run PlannedProgram::ServeOnce(const std::vector<at::Tensor>& inp
   std::optional<Lease> lease;
   try {
     lease.emplace(pool_, plan->table().height);
-  } catch (const ArenasExhausted&) {
-    return RunUpstream(inputs);
+  } catch (const OutOfMemory&) {
+    return RunUpstream(inputs);  // counted by the pool; upstream says so if it has no memory either
   }
   PlannedArena& arena = lease->arena();
   const DevicePassScope order(program_.device, arena);

@@ -28,8 +28,8 @@ class PlannedProgram {
   };
   // Runs the program on `inputs`, which fit it, from an arena that is borrowed for the run. Several threads may be
   // in here. A run that is given up (GuardFailed), or that fails and writes to nothing of the caller's, leaves no
-  // effects. Throws c10::OutOfMemoryError if the arena
-  // cannot be had.
+  // effects. Where no arena can be had, the run is on upstream's memory; throws c10::OutOfMemoryError if that is not
+  // there either.
   Run Serve(const std::vector<at::Tensor>& inputs, Fill fill);
 
   const Program& program() const { return program_; }

@@ -20,6 +20,7 @@ import torch  # noqa: F401  (its libraries must be loaded before ours)
 
 from livepool import _livepool
 from livepool._livepool import (
+    ArenaInUse,
     CaptureRefused,
     CheckFailed,
     Error,
@@ -30,7 +31,7 @@ from livepool._livepool import (
     ReplayMismatch,
     UnsupportedTorch,
 )
-from livepool.allocator import Allocator
+from livepool.allocator import Allocator, memory_limit, set_memory_limit
 from livepool.capture import Captured, capture
 from livepool.disabled import disabled
 from livepool.explain import Explanation, SignatureReport
@@ -39,9 +40,9 @@ from livepool.wrap import explain, unwrap, wrap
 __version__ = "0.1.0"
 
 __all__ = [
-    "Allocator", "Captured", "CaptureRefused", "CheckFailed", "Error", "Explanation", "GuardFailed", "InvalidInput",
-    "InvalidPlan", "NotInstalled", "ReplayMismatch", "SignatureReport", "UnsupportedTorch", "capture", "disabled", "explain",
-    "install", "stats", "trim", "unwrap", "wrap",
+    "Allocator", "ArenaInUse", "Captured", "CaptureRefused", "CheckFailed", "Error", "Explanation", "GuardFailed",
+    "InvalidInput", "InvalidPlan", "NotInstalled", "ReplayMismatch", "SignatureReport", "UnsupportedTorch", "capture",
+    "disabled", "explain", "install", "memory_limit", "set_memory_limit", "stats", "trim", "unwrap", "wrap",
 ]
 
 
@@ -64,12 +65,15 @@ def install(device: str = "auto") -> None:
 def stats() -> dict:
     """What livepool does in this process: `active`, `cpu`, `cuda` (installed and in use), `passes`, `hits`
     (allocations served from a plan), `misses` (served by PyTorch's allocator though a pass was running and
-    the plan did not say so), `upstream` (served by it as planned: outputs), `arena_bytes` (mapped now, over all
-    devices) and `arena_bytes_of` (the same by device)."""
+    the plan did not say so), `upstream` (served by it as planned: outputs), `refused` (passes for which no arena could
+    be had, which ran on PyTorch's memory), `live_bytes` (in planned tensors that are alive now), `arena_bytes` (mapped
+    now, over all devices) and `arena_bytes_of` (the same by device)."""
     return _livepool.stats()
 
 
 def trim() -> int:
     """Gives the memory of idle arenas back to the device; returns the bytes. Addresses stay reserved, and the next
-    pass maps what it needs again."""
+    pass maps what it needs again. A tensor that still lies in an arena keeps what is below it.
+    Raises ArenaInUse, and frees nothing, while a pass runs, a CUDA graph over an arena lives, or a graph is being
+    captured. torch.cuda.empty_cache() does the same for CUDA, but skips such arenas silently."""
     return _livepool.trim()

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 
+#include "allocator/torch/cuda_fake_machine.h"
 #include "allocator/torch/cuda_fake_upstream.h"
 #include "livepool/pool/thread_state.h"
 
@@ -22,7 +23,7 @@ class CudaAllocatorTest : public testing::Test {
  protected:
   // Immortal, as in a process.
   FakeUpstream& upstream_ = *new FakeUpstream;
-  CudaAllocator& allocator_ = *new CudaAllocator(upstream_);
+  CudaAllocator& allocator_ = *new CudaAllocator(upstream_, FakeMachine::kMachine);
   c10_compat::CUDAAllocator& base_ = allocator_;
 };
 
@@ -92,37 +93,92 @@ TEST_F(CudaAllocatorTest, MakesNoPoolBeforeOneIsAskedFor) {
   EXPECT_THAT(allocator_.Pools(), IsEmpty());
 }
 
-struct Frees final : TraceSink {
-  void OnAlloc(DeviceId, const void*, Bytes, StreamHandle) override { ++allocs; }
-  void OnFree(DeviceId device, const void* address) override { freed.emplace_back(device.index, address); }
-  int allocs = 0;
-  std::vector<std::pair<int, const void*>> freed;
+struct Sink final : TraceSink {
+  void OnAlloc(DeviceId, const void* address, Bytes, StreamHandle) override { allocated.push_back(address); }
+  void OnFree(DeviceId, const void* address) override { freed.push_back(address); }
+  std::vector<const void*> allocated;
+  std::vector<const void*> freed;
 };
 
-TEST_F(CudaAllocatorTest, ReportsTheFreesOfARecordingThread) {
-  using c10_compat::TraceEntry;
-  const auto entry = [](TraceEntry::Action action) { return TraceEntry(action, 1, 0x1000, 64, nullptr, kNoPool, 0); };
-  allocator_.EnsureFreeTracking();
-  allocator_.EnsureFreeTracking();
-  EXPECT_THAT(upstream_.calls, ElementsAre("attachAllocatorTraceTracker"));
-  Frees frees;
-  upstream_.tracker(entry(TraceEntry::FREE_REQUESTED));  // not recording
+TEST_F(CudaAllocatorTest, ARecordingThreadHearsOfItsOwnFrees) {
+  Sink sink;
+  const void* data_address = nullptr;
+  void* raw_address = nullptr;
+  void* pair_address = nullptr;
   {
-    const RecordingScope recording(frees);
-    upstream_.tracker(entry(TraceEntry::ALLOC));
-    upstream_.tracker(entry(TraceEntry::FREE_REQUESTED));
-    upstream_.tracker(entry(TraceEntry::FREE_COMPLETED));
+    const RecordingScope recording(sink);
+    c10::DataPtr data = base_.allocate(64);
+    data_address = data.get();
+    data.clear();
+    raw_address = base_.raw_alloc(64);
+    base_.raw_delete(raw_address);
+    pair_address = base_.raw_allocate(64);
+    base_.raw_deallocate(pair_address);
+    base_.raw_delete(nullptr);
   }
-  EXPECT_THAT(frees.freed, ElementsAre(std::pair<int, const void*>(1, reinterpret_cast<const void*>(0x1000))));
+  EXPECT_THAT(sink.allocated, ElementsAre(data_address, raw_address, pair_address));
+  EXPECT_THAT(sink.freed, ElementsAre(data_address, raw_address, pair_address));
+  EXPECT_THAT(upstream_.freed, ElementsAre(data_address, raw_address, pair_address, nullptr));
+}
+
+// Trackers of upstream cannot be detached and cost time on each allocation for ever.
+TEST_F(CudaAllocatorTest, WithoutARecordingUpstreamsDataPtrIsUntouched) {
+  const c10::DataPtr data = base_.allocate(64);
+  EXPECT_EQ(data.get_deleter(), base_.raw_deleter());
+  EXPECT_EQ(data.get_deleter(), &FakeUpstream::Deleter);
+  EXPECT_THAT(upstream_.calls, testing::Not(testing::Contains("attachAllocatorTraceTracker")));
+}
+
+TEST_F(CudaAllocatorTest, WhatOutlivesARecordingGoesToUpstreamAtLast) {
+  Sink sink;
+  c10::DataPtr data;
+  {
+    const RecordingScope recording(sink);
+    data = base_.allocate(64);
+  }
+  const void* address = data.get();
+  data.clear();
+  EXPECT_THAT(sink.freed, IsEmpty());
+  EXPECT_THAT(upstream_.freed, ElementsAre(address));
+}
+
+TEST_F(CudaAllocatorTest, RecordStreamReachesUpstreamForRecordedTensorsToo) {
+  Sink sink;
+  const RecordingScope recording(sink);
+  const c10::DataPtr data = base_.allocate(64);
+  base_.recordStream(data, c10::cuda::CUDAStream(c10::cuda::CUDAStream::UNCHECKED,
+                                                 c10::Stream(c10::Stream::DEFAULT, c10::Device(c10::kCUDA, 0))));
+  EXPECT_EQ(upstream_.stream_recorded_on, &FakeUpstream::Deleter) << "native ignores every other deleter";
+  EXPECT_THAT(upstream_.freed, IsEmpty());
 }
 
 TEST_F(CudaAllocatorTest, DoesNotReportRequestsOfNothing) {
-  Frees frees;
-  const RecordingScope recording(frees);
+  Sink sink;
+  const RecordingScope recording(sink);
   base_.allocate(0);
   base_.raw_alloc(0);
-  EXPECT_EQ(frees.allocs, 0);
+  EXPECT_THAT(sink.allocated, IsEmpty());
   EXPECT_THAT(upstream_.calls, ElementsAre("allocate", "raw_alloc"));
+}
+
+TEST_F(CudaAllocatorTest, TheLimitIsSharedWhenUpstreamStarts) {
+  upstream_.is_initialized = false;
+  allocator_.SetMemoryLimit(256_MiB);
+  EXPECT_EQ(upstream_.fraction, 1);
+  upstream_.is_initialized = true;
+  base_.init(1);
+  EXPECT_DOUBLE_EQ(upstream_.fraction, 0.25);
+  EXPECT_EQ(base_.getMemoryFraction(0), 1) << "what the user has set";
+  EXPECT_EQ(allocator_.memory_limit(), 256_MiB);
+}
+
+TEST_F(CudaAllocatorTest, AnOutOfMemoryOfUpstreamIsReportedOnceAndOfTorchsType) {
+  int observed = 0;
+  base_.attachOutOfMemoryObserver([&](int64_t, size_t, size_t, size_t) { ++observed; });
+  upstream_.fail_next = 1;
+  EXPECT_THROW(base_.allocate(64), c10::OutOfMemoryError);
+  EXPECT_EQ(observed, 1);
+  EXPECT_NE(base_.allocate(64).get(), nullptr);
 }
 
 }  // namespace

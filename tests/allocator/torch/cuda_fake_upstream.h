@@ -1,6 +1,7 @@
-// A CUDAAllocator for machines without a GPU: notes which of its functions were called, hands out nothing.
+// A CUDAAllocator for machines without a GPU: notes which of its functions were called, hands out numbers.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -19,8 +20,12 @@ class FakeUpstream : public c10_compat::CUDAAllocator {
   c10_compat::DeviceStats stats;
   double fraction = 1;
   Bytes total = 1_GiB;
-  c10_compat::AllocatorTraceTracker tracker;
   std::vector<c10_compat::SegmentInfo> segments;
+  std::vector<std::vector<c10_compat::TraceEntry>> traces;
+  std::vector<void*> freed;                          // by raw_delete
+  c10::DeleterFnPtr stream_recorded_on = nullptr;    // the deleter of the last DataPtr of recordStream
+  std::vector<c10_compat::OutOfMemoryObserver> observers;
+  int fail_next = 0;  // so many requests run out of memory
 
   // Upstream takes (or gives back) a segment of `bytes`.
   void Reserve(Bytes bytes) { Change(stats.reserved_bytes, bytes), Change(stats.segment, bytes > 0 ? 1 : -1); }
@@ -28,26 +33,36 @@ class FakeUpstream : public c10_compat::CUDAAllocator {
 
   static void Deleter(void*) {}
 
-  c10::DataPtr allocate(size_t) override { return Note("allocate"), c10::DataPtr(); }
+  c10::DataPtr allocate(size_t size) override {
+    Note("allocate");
+    void* const address = Hand(size);
+    return {address, address, &Deleter, c10::Device(c10::kCUDA, 0)};
+  }
   c10::DeleterFnPtr raw_deleter() const override { return Note("raw_deleter"), &Deleter; }
   void copy_data(void*, const void*, std::size_t) const override { Note("copy_data"); }
   bool initialized() override { return is_initialized; }
   void emptyCache(c10_compat::MempoolId_t) override { Note("emptyCache"); }
-  void recordStream(const c10::DataPtr&, c10::cuda::CUDAStream) override { Note("recordStream"); }
+  void recordStream(const c10::DataPtr& data, c10::cuda::CUDAStream) override {
+    Note("recordStream"), stream_recorded_on = data.get_deleter();
+  }
   c10_compat::DeviceStats getDeviceStats(c10::DeviceIndex) override { return Note("getDeviceStats"), stats; }
   void resetAccumulatedStats(c10::DeviceIndex) override { Note("resetAccumulatedStats"); }
   void resetPeakStats(c10::DeviceIndex) override {
     Note("resetPeakStats");
-    for (auto* array : {&stats.reserved_bytes, &stats.segment, &stats.allocated_bytes}) {
+    for (auto* array : {&stats.reserved_bytes, &stats.segment, &stats.allocated_bytes, &stats.allocation}) {
       for (auto& stat : *array) stat.reset_peak();
     }
   }
-  void* raw_alloc(size_t) override { return Note("raw_alloc"), nullptr; }
-  void* raw_alloc_with_stream(size_t, cudaStream_t) override { return Note("raw_alloc_with_stream"), nullptr; }
-  void raw_delete(void*) override { Note("raw_delete"); }
+  void* raw_alloc(size_t size) override { return Note("raw_alloc"), Hand(size); }
+  void* raw_alloc_with_stream(size_t size, cudaStream_t) override { return Note("raw_alloc_with_stream"), Hand(size); }
+  void raw_delete(void* address) override { Note("raw_delete"), freed.push_back(address); }
   void init(int) override { Note("init"); }
   double getMemoryFraction(c10::DeviceIndex) override { return Note("getMemoryFraction"), fraction; }
-  void setMemoryFraction(double value, c10::DeviceIndex) override { Note("setMemoryFraction"), fraction = value; }
+  void setMemoryFraction(double value, c10::DeviceIndex) override {
+    Note("setMemoryFraction");
+    TORCH_CHECK(0 <= value && value <= 1, "invalid fraction");
+    fraction = value;
+  }
   std::vector<c10_compat::StreamSegmentSize> getExpandableSegmentSizes(c10::DeviceIndex) override {
     return Note("getExpandableSegmentSizes"), std::vector<c10_compat::StreamSegmentSize>();
   }
@@ -59,6 +74,7 @@ class FakeUpstream : public c10_compat::CUDAAllocator {
     Note("snapshot");
     c10_compat::SnapshotInfo info{};
     info.segments = segments;
+    info.device_traces = traces;
     return info;
   }
   void beginAllocateToPool(c10::DeviceIndex, c10_compat::MempoolId_t, c10_compat::PoolFilter) override {
@@ -89,10 +105,10 @@ class FakeUpstream : public c10_compat::CUDAAllocator {
   void popCompileContext() override { Note("popCompileContext"); }
   void setUserMetadata(const std::string&) override { Note("setUserMetadata"); }
   std::string getUserMetadata() override { return Note("getUserMetadata"), "metadata"; }
-  void attachOutOfMemoryObserver(c10_compat::OutOfMemoryObserver) override { Note("attachOutOfMemoryObserver"); }
-  void attachAllocatorTraceTracker(c10_compat::AllocatorTraceTracker value) override {
-    Note("attachAllocatorTraceTracker"), tracker = std::move(value);
+  void attachOutOfMemoryObserver(c10_compat::OutOfMemoryObserver observer) override {
+    Note("attachOutOfMemoryObserver"), observers.push_back(std::move(observer));
   }
+  void attachAllocatorTraceTracker(c10_compat::AllocatorTraceTracker) override { Note("attachAllocatorTraceTracker"); }
   void enablePeerAccess(c10::DeviceIndex, c10::DeviceIndex) override { Note("enablePeerAccess"); }
   cudaError_t memcpyAsync(void*, int, const void*, int, size_t, cudaStream_t, bool) override {
     return Note("memcpyAsync"), cudaSuccess;
@@ -108,6 +124,17 @@ class FakeUpstream : public c10_compat::CUDAAllocator {
   std::pair<size_t, size_t> getMemoryInfo(c10::DeviceIndex) override { return {0, static_cast<size_t>(total)}; }
 
  private:
+  void* Hand(size_t size) {
+    if (fail_next > 0) {
+      --fail_next;
+      ++stats.num_ooms;
+      for (const auto& observer : observers) observer(0, size, static_cast<size_t>(total), 0);
+      TORCH_CHECK_WITH(OutOfMemoryError, false, "CUDA out of memory: ", size);
+    }
+    return size == 0 ? nullptr : reinterpret_cast<void*>(next_address_ += 512);
+  }
+
+  std::uintptr_t next_address_ = 0x1000;
   void Note(const char* call) const { calls.emplace_back(call); }
   static void Change(c10_compat::StatArray& array, Bytes amount) {
     auto& stat = array[0];

@@ -9,17 +9,18 @@ namespace {
 
 class CudaStatsTest : public testing::Test {
  protected:
-  c10_compat::Stat Reserved() { return stats_.Get(0).reserved_bytes[0]; }
+  c10_compat::Stat Reserved() { return stats_.Get().reserved_bytes[0]; }
 
   FakeUpstream upstream_;
-  CudaStats stats_{upstream_, 0};
+  ArenaUsage slots_;
+  CudaStats stats_{upstream_, 0, [this] { return slots_; }};
 };
 
 TEST_F(CudaStatsTest, CountsArenasAsReservedSegments) {
   upstream_.Reserve(10);
   stats_.ArenaChanged(100, 1);
   stats_.ArenaChanged(20, 0);
-  const c10_compat::DeviceStats stats = stats_.Get(0);
+  const c10_compat::DeviceStats stats = stats_.Get();
   EXPECT_EQ(stats.reserved_bytes[0].current, 130);
   EXPECT_EQ(stats.reserved_bytes[static_cast<std::size_t>(c10_compat::StatType::LARGE_POOL)].current, 120);
   EXPECT_EQ(stats.reserved_bytes[static_cast<std::size_t>(c10_compat::StatType::SMALL_POOL)].current, 0);
@@ -50,7 +51,7 @@ TEST_F(CudaStatsTest, ClosingAWindowLosesNoPeakOfUpstream) {
   upstream_.Allocate(40);
   upstream_.Allocate(-40);
   stats_.ArenaChanged(10, 1);
-  EXPECT_EQ(stats_.Get(0).allocated_bytes[0].peak, 40);
+  EXPECT_EQ(stats_.Get().allocated_bytes[0].peak, 40);
 }
 
 TEST_F(CudaStatsTest, ResetStartsFromWhatIsHeld) {
@@ -60,11 +61,53 @@ TEST_F(CudaStatsTest, ResetStartsFromWhatIsHeld) {
   EXPECT_EQ(Reserved().peak, 20);
 }
 
-TEST_F(CudaStatsTest, LiveSlotsAreAllocated) {
+TEST_F(CudaStatsTest, SlotsCountAsAllocationsOfTheLargePool) {
   upstream_.Allocate(1);
-  EXPECT_EQ(stats_.Get(8).allocated_bytes[0].current, 9);
-  EXPECT_EQ(stats_.Get(0).allocated_bytes[0].current, 1);
-  EXPECT_EQ(stats_.Get(0).allocated_bytes[0].peak, 9);
+  slots_ = {.live_bytes = 8, .peak_bytes = 20, .served_bytes = 30, .live = 1, .peak = 2, .served = 5};
+  const c10_compat::DeviceStats stats = stats_.Get();
+  EXPECT_EQ(stats.allocated_bytes[0].current, 9);
+  EXPECT_EQ(stats.allocated_bytes[0].peak, 21);
+  EXPECT_EQ(stats.allocated_bytes[0].allocated, 31);
+  EXPECT_EQ(stats.allocated_bytes[0].freed, 22);
+  EXPECT_EQ(stats.allocation[0].current, 1);
+  EXPECT_EQ(stats.allocation[0].peak, 2);
+  EXPECT_EQ(stats.allocation[0].allocated, 5);
+  EXPECT_EQ(stats.allocation[0].freed, 4);
+  EXPECT_EQ(stats.allocation[static_cast<std::size_t>(c10_compat::StatType::LARGE_POOL)].allocated, 5);
+  EXPECT_EQ(stats.active[0].current, 1);
+  EXPECT_EQ(stats.active_bytes[0].current, 8);
+  EXPECT_EQ(stats.requested_bytes[0].current, 8);
+}
+
+//   upstream   40 ─┐           ┌─ 10        The windows' peaks: 40, 10 + 20, 10.
+//                  └─ 0        │
+//   slots               20 in the pass
+TEST_F(CudaStatsTest, APassesPeakIsAddedToUpstreamsOfThatTimeOnly) {
+  upstream_.Allocate(40);
+  upstream_.Allocate(-40);
+  stats_.CloseWindow();  // the pass begins
+  slots_ = {.live_bytes = 5, .peak_bytes = 20};
+  upstream_.Allocate(10);
+  stats_.CloseWindow();  // it ends
+  slots_ = {};
+  EXPECT_EQ(stats_.Get().allocated_bytes[0].peak, 40);
+  stats_.ResetPeak();
+  EXPECT_EQ(stats_.Get().allocated_bytes[0].peak, 10);
+}
+
+TEST_F(CudaStatsTest, KeepsThePeakOfAPassThatIsOver) {
+  stats_.CloseWindow();
+  slots_ = {.live_bytes = 0, .peak_bytes = 20};
+  stats_.CloseWindow();
+  slots_ = {};
+  EXPECT_EQ(stats_.Get().allocated_bytes[0].peak, 20);
+  EXPECT_EQ(stats_.Get().allocated_bytes[0].current, 0);
+}
+
+TEST_F(CudaStatsTest, AForgivenOutOfMemoryIsNotCounted) {
+  upstream_.stats.num_ooms = 2;
+  stats_.ForgiveOutOfMemory();
+  EXPECT_EQ(stats_.Get().num_ooms, 1);
 }
 
 TEST_F(CudaStatsTest, AccumulatedCountsStartAnew) {
@@ -74,7 +117,16 @@ TEST_F(CudaStatsTest, AccumulatedCountsStartAnew) {
   EXPECT_EQ(Reserved().freed, 50);
   stats_.ResetAccumulated();
   EXPECT_EQ(Reserved().allocated, 0);
-  EXPECT_EQ(stats_.Get(0).num_device_free, 0);
+  EXPECT_EQ(stats_.Get().num_device_free, 0);
+}
+
+TEST_F(CudaStatsTest, SlotsOfBeforeAResetAreNotAccumulatedButTheirFreesAre) {
+  slots_ = {.live_bytes = 8, .served_bytes = 30, .live = 1, .served = 5};
+  stats_.ResetAccumulated();
+  EXPECT_EQ(stats_.Get().allocation[0].allocated, 0);
+  EXPECT_EQ(stats_.Get().allocation[0].freed, 0);
+  slots_.live = 0;
+  EXPECT_EQ(stats_.Get().allocation[0].freed, 1);
 }
 
 TEST_F(CudaStatsTest, DoesNotAskAnUpstreamThatIsNotInitialized) {

@@ -249,3 +249,163 @@ def test_nothing_is_counted_without_a_plan():
 
 def test_tensors_alive_at_exit():
     run("import builtins; builtins.kept = [block(1) for _ in range(10)]")
+
+
+# What follows has an arena: eight linear layers and what lies between them, replayed from a plan.
+PLANNED = INSTALL + """
+model = torch.nn.Sequential(*[layer for _ in range(8) for layer in (torch.nn.Linear(1024, 1024), torch.nn.GELU())])
+model = model.eval().cuda()
+x = torch.randn(4096, 1024, device="cuda")
+with torch.inference_mode():
+    graph = livepool.capture(model, x)
+def replay():
+    with torch.inference_mode():
+        return graph.replay(x)
+del_me = replay(); del del_me
+torch.cuda.synchronize()
+"""
+
+
+def test_slots_are_in_statistics_and_their_peak():
+    run(
+        """
+        before = torch.cuda.memory_allocated()
+        torch.cuda.reset_peak_memory_stats(); torch.cuda.reset_accumulated_memory_stats()
+        hits = livepool.stats()["hits"]
+        y = replay()
+        served = livepool.stats()["hits"] - hits
+        assert served > 0 and livepool.stats()["live_bytes"] == 0
+        stats = torch.cuda.memory_stats()
+        assert stats["allocated_bytes.all.current"] == before + y.nbytes
+        assert stats["allocation.all.allocated"] >= served
+        peak = stats["allocated_bytes.all.peak"] - before
+        arena = graph.report()["arena_bytes"]
+        assert arena / 2 < peak <= arena + y.nbytes, (arena, peak, y.nbytes)
+        """,
+        prelude=PLANNED,
+    )
+
+
+def test_snapshot_has_the_arena_and_adds_up():
+    run(
+        """
+        segments = torch.cuda.memory._snapshot()["segments"]
+        assert sum(s["total_size"] for s in segments) == torch.cuda.memory_reserved()
+        assert sum(s["allocated_size"] for s in segments) == torch.cuda.memory_allocated()
+        assert livepool.stats()["arena_bytes"] in [s["total_size"] for s in segments]
+        for s in segments:
+            assert sum(b["size"] for b in s["blocks"]) == s["total_size"]
+            assert sum(b["size"] for b in s["blocks"] if b["state"] == "active_allocated") == s["allocated_size"]
+        from torch.cuda import _memory_viz
+        assert _memory_viz.segment_plot({"segments": segments, "device_traces": []})
+        """,
+        prelude=PLANNED,
+    )
+
+
+def test_memory_history_has_slots():
+    run(
+        """
+        torch.cuda.memory._record_memory_history(context="all", stacks="python")
+        hits = livepool.stats()["hits"]
+        y = replay()
+        hits = livepool.stats()["hits"] - hits
+        snapshot = torch.cuda.memory._snapshot()
+        arena = next(s for s in snapshot["segments"] if s["total_size"] == livepool.stats()["arena_bytes"])
+        inside = range(arena["address"], arena["address"] + arena["total_size"])
+        actions = [entry["action"] for entry in snapshot["device_traces"][0] if entry["addr"] in inside]
+        assert actions.count("alloc") == actions.count("free_completed") == hits > 0
+        times = [entry["time_us"] for entry in snapshot["device_traces"][0]]
+        assert times == sorted(times)
+        """,
+        prelude=PLANNED,
+    )
+
+
+def test_memory_limit_counts_upstream_and_arenas():
+    run(
+        """
+        torch.cuda.empty_cache()
+        livepool.trim()
+        assert torch.cuda.get_per_process_memory_fraction() == 1
+        livepool.set_memory_limit(torch.cuda.memory_reserved() + mib(48))  # the plan's arena is larger
+        refused = livepool.stats()["refused"]
+        try:
+            expected = replay()
+        except torch.OutOfMemoryError:
+            pass
+        assert livepool.stats()["refused"] == refused + 1
+        assert torch.cuda.memory_reserved() <= livepool.memory_limit()
+        assert torch.cuda.get_per_process_memory_fraction() == 1
+        try:
+            block(4096)
+        except torch.OutOfMemoryError:
+            pass
+        else:
+            raise AssertionError("the limit was not kept")
+        livepool.set_memory_limit(None)
+        replay(); block(4096)
+        assert livepool.stats()["refused"] == refused + 1
+        """,
+        prelude=PLANNED.replace("4096, 1024", "16384, 1024"),
+    )
+
+
+def test_trim_and_empty_cache_give_the_arena_back_to_the_driver():
+    run(
+        """
+        for give_back in (livepool.trim, torch.cuda.empty_cache):
+            replay()
+            arena = livepool.stats()["arena_bytes"]
+            torch.cuda.synchronize()
+            free = torch.cuda.mem_get_info()[0]
+            give_back()
+            assert livepool.stats()["arena_bytes"] == 0
+            assert torch.cuda.mem_get_info()[0] - free >= arena
+        """,
+        prelude=PLANNED,
+    )
+
+
+def test_trim_during_a_capture_is_refused_and_leaves_it_alone():
+    run(
+        """
+        import threading
+        out = []
+        def trim():
+            try:
+                out.append(livepool.trim())
+            except livepool.ArenaInUse as error:
+                out.append(str(error))
+        y = torch.zeros(8, device="cuda")
+        cuda_graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(cuda_graph, capture_error_mode="thread_local"):
+            y += 1
+            thread = threading.Thread(target=trim); thread.start(); thread.join()
+            y += 1
+        assert "captured" in out[0], out
+        cuda_graph.replay()
+        torch.cuda.synchronize()
+        assert (y == 2).all()
+        """,
+        prelude=PLANNED,
+    )
+
+
+def test_out_of_memory_says_what_the_arena_holds():
+    run(
+        """
+        with torch.inference_mode():
+            kept = graph.replay(x)
+        free = torch.cuda.mem_get_info()[0]
+        try:
+            torch.empty(free + (1 << 40), dtype=torch.uint8, device="cuda")
+        except torch.OutOfMemoryError as error:
+            assert "CUDA out of memory" in str(error)
+        else:
+            raise AssertionError("no error")
+        assert livepool.stats()["arena_bytes"] == 0, "idle arenas are given back before the error"
+        assert torch.equal(replay(), kept)
+        """,
+        prelude=PLANNED,
+    )

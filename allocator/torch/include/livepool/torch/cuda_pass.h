@@ -32,10 +32,4 @@ class OwnCaptureScope {
   OwnCaptureScope& operator=(const OwnCaptureScope&) = delete;
 };
 
-// To be called before the first recording on a GPU; later calls do nothing. From then on the sink of a
-// recording thread hears of its frees. Upstream's trackers cannot be detached: each allocation, free and
-// segment change of upstream builds a TraceEntry from now on (a clock read and a few moves, some 100 ns),
-// in recordings or not.
-void EnsureFreeTracking();
-
 }  // namespace livepool

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "livepool/pool/arena_pool.h"
@@ -24,6 +25,18 @@ ArenaPool& PoolOf(DeviceId device);
 // The arenas of every installed device that has been used.
 std::vector<ArenaPool*> AllPools();
 
+// Bytes that PyTorch's own CUDA allocator (what it has reserved) and livepool's arenas may hold together, on each
+// CUDA device; none: no limit. LIVEPOOL_MEMORY_LIMIT sets it at the start. An arena that would exceed it is refused
+// after idle arenas and PyTorch's cache were given back; the pass then runs on PyTorch's memory, which the limit holds
+// for too (torch.OutOfMemoryError). May be called before Install. Throws InvalidInput for a negative number, Error in
+// a build without CUDA.
+void SetMemoryLimit(std::optional<Bytes> bytes);
+std::optional<Bytes> MemoryLimitBytes();
+
+// Gives the memory of idle arenas back to the devices; returns the bytes. Throws ArenaInUse, and frees nothing, where a
+// pass runs, a CUDA graph over an arena lives, or one is being captured.
+Bytes TrimArenas();
+
 // Throws UnsupportedTorch unless the running torch has the major.minor version of the headers that this
 // library was compiled with: the allocator's vtable moves nearly every minor release.
 void CheckTorchVersion();
@@ -40,6 +53,8 @@ void InstallCuda();
 ArenaPool& CudaPool(int index);
 std::vector<ArenaPool*> CudaPools();
 bool CudaInstalled();
+void SetCudaMemoryLimit(std::optional<Bytes> bytes);
+std::optional<Bytes> CudaMemoryLimit();
 }  // namespace detail
 
 }  // namespace livepool
