@@ -17,6 +17,8 @@ bool IsOptional(std::size_t column) { return column == kAlignment || column == k
 
 Rows::Rows(std::istream& in, const std::string& name) : in_(in), name_(name) {
   if (!NextLine()) FailAt(1, "the file is empty; expected a header like id,lower,upper,size");
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // which spreadsheets write
+  if (line_.starts_with(kByteOrderMark)) line_.erase(0, kByteOrderMark.size());
   ReadHeader();
 }
 

@@ -159,6 +159,11 @@ PlanVerdict Validate(const Problem& problem, const Plan& plan) {
     return {PlanFault::kLowerBound, "lower bound: the plan says " + std::to_string(plan.lower_bound) + " but at most " +
                                         std::to_string(playback.peak()) + " bytes are alive at once"};
   }
+  if (plan.proved_bound > plan.height) {
+    return {PlanFault::kProvedBound, "proved bound: the plan says that none is lower than " +
+                                         std::to_string(plan.proved_bound) + " but has " + std::to_string(plan.height) +
+                                         " itself"};
+  }
   return Good();
 }
 

@@ -1,11 +1,19 @@
 #include "arguments.h"
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <iostream>
 #include <map>
 #include <string>
 
 namespace livepool::plan_tool {
+
+namespace {
+
+// CLI::Range lets "nan" pass, as it is neither below nor above.
+std::string NotANumber(const std::string& text) { return std::isnan(std::stod(text)) ? text + " is no time" : ""; }
+
+}  // namespace
 
 Parsed ParseArguments(int argc, const char* const* argv) {
   Parsed parsed;
@@ -25,7 +33,7 @@ Parsed ParseArguments(int argc, const char* const* argv) {
   app.add_option("--capacity", a.capacity, "Stop at a plan of this many bytes; without one the exit code is 1")
       ->check(CLI::Range(Bytes{0}, Bytes{INT64_MAX}));
   app.add_option("--time-limit", a.time_limit, "Seconds after which the best plan so far is taken")
-      ->check(CLI::Range(0.0, 1e9))
+      ->check(CLI::Range(0.0, 1e9) & CLI::Validator([](std::string& text) { return NotANumber(text); }, ""))
       ->capture_default_str();
   app.add_option("--nodes", a.nodes,
                  "Node budget of the search; unlike --time-limit the result depends on nothing else")
@@ -37,9 +45,10 @@ Parsed ParseArguments(int argc, const char* const* argv) {
   const std::map<std::string, BaselineRule> rules = {{"whole-slots", BaselineRule::kWholeSlots},
                                                      {"best-fit-by-birth", BaselineRule::kBestFitByBirth},
                                                      {"best-fit-by-size", BaselineRule::kBestFitBySize}};
-  app.add_option("--rule", a.rule, "Use this baseline alone: whole-slots, best-fit-by-birth or best-fit-by-size")
-      ->transform(CLI::CheckedTransformer(rules).description(""));
-  app.add_option("--validate", a.validate, "Judge the offsets of this file in place of making a plan");
+  CLI::Option* const rule =
+      app.add_option("--rule", a.rule, "Use this baseline alone: whole-slots, best-fit-by-birth or best-fit-by-size")
+          ->transform(CLI::CheckedTransformer(rules).description(""));
+  app.add_option("--validate", a.validate, "Judge the offsets of this file in place of making a plan")->excludes(rule);
   app.add_option("--svg", a.svg, "Draw the plan, time against offset, into this file");
   try {
     app.parse(argc, argv);

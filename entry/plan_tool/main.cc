@@ -79,6 +79,13 @@ Plan Make(const Problem& problem, const Arguments& arguments, ProgressLine& prog
   });
 }
 
+// What no single row is to blame for: fixed buffers that collide, sizes that with their alignments pass 64 bits.
+Plan MakeOrNameFile(const Problem& problem, const Arguments& arguments, ProgressLine& progress) try {
+  return Make(problem, arguments, progress);
+} catch (const InvalidInput& error) {
+  throw InvalidInput(arguments.trace + ": " + error.what());
+}
+
 std::ofstream OpenToWrite(const std::string& path) {
   std::ofstream file(path, std::ios::binary);
   if (!file) throw InvalidInput(path + ": cannot be written");
@@ -97,8 +104,8 @@ int Run(const Arguments& arguments) {
   double seconds = 0;
   {
     ProgressLine progress;
-    plan =
-        arguments.validate.empty() ? Make(problem, arguments, progress) : ReadPlan(arguments.validate, table, problem);
+    plan = arguments.validate.empty() ? MakeOrNameFile(problem, arguments, progress)
+                                      : ReadPlan(arguments.validate, table, problem);
     seconds = progress.seconds();
   }
   CheckPlan(problem, plan);
@@ -114,8 +121,13 @@ int Run(const Arguments& arguments) {
   }
   PrintReport(std::cout, arguments.trace, plan, seconds, arguments.json);
   if (arguments.capacity && plan.height > *arguments.capacity) {
-    std::cerr << "livepool-plan: no plan within " << *arguments.capacity << " bytes was found; the lowest has "
-              << plan.height << (plan.ProvedOptimal() ? ", and no plan is lower" : "") << '\n';
+    std::cerr << "livepool-plan: ";
+    if (arguments.validate.empty()) {
+      std::cerr << "no plan within " << *arguments.capacity << " bytes was found; the lowest has ";
+    } else {
+      std::cerr << "the plan is not within " << *arguments.capacity << " bytes; it has ";
+    }
+    std::cerr << plan.height << (plan.ProvedOptimal() ? ", and no plan is lower" : "") << '\n';
     return kNoPlan;
   }
   return kDone;

@@ -42,7 +42,7 @@ TEST(CsvCorpus, SurvivesRandomDamage) {
   int taken = 0;
   for (const fs::path& file : Corpus()) {
     const std::string good = BytesOf(file);
-    for (std::uint64_t seed = 0; seed < 1'000; ++seed) {
+    for (std::uint64_t seed = 0; seed < 400; ++seed) {
       std::mt19937_64 random(seed);
       std::string text = good;
       for (std::uint64_t n = 1 + random() % 3; n > 0 && !text.empty(); --n) {
@@ -65,7 +65,7 @@ TEST(CsvCorpus, SurvivesRandomDamage) {
       EXPECT_EQ(testing::FaultOfCsvReader(text, &taken), "") << file << " seed " << seed;
     }
   }
-  EXPECT_GT(taken, 1'000);  // or the damage was too heavy to say anything
+  EXPECT_GT(taken, 400);  // or the damage was too heavy to say anything
 }
 
 }  // namespace

@@ -37,6 +37,8 @@ TEST(ReadCsv, TakesWindowsLineEndsAndALastLineWithoutEnd) {
   EXPECT_EQ(Read("id,lower,upper,size\n1,0,4,8\n2,-3,9,5"), kTwo);
 }
 
+TEST(ReadCsv, SkipsAByteOrderMark) { EXPECT_EQ(Read("\xef\xbb\xbfid,lower,upper,size\n1,0,4,8\n2,-3,9,5\n"), kTwo); }
+
 TEST(ReadCsv, AHeaderAloneIsTheEmptyProblem) { EXPECT_EQ(Read("id,lower,upper,size\n"), Problem{}); }
 
 TEST(ReadCsv, EmptyOptionalCellsMeanTheDefault) {

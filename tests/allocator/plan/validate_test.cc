@@ -93,6 +93,8 @@ const Mutation kMutations[] = {
      "lower bound: the plan says 18 but at most 19 bytes are alive at once"},
     {"BoundTooHigh", [](Case& c) { c.plan.lower_bound = 24; }, PlanFault::kLowerBound,
      "lower bound: the plan says 24 but at most 19 bytes are alive at once"},
+    {"ProvedTooMuch", [](Case& c) { c.plan.proved_bound = 25; }, PlanFault::kProvedBound,
+     "proved bound: the plan says that none is lower than 25 but has 24 itself"},
 };
 
 class ValidateTest : public ::testing::TestWithParam<Mutation> {};

@@ -138,10 +138,36 @@ def test_a_folder_or_nothing_is_bad_input(tmp_path):
         assert str(path) in done.stderr
 
 
-@pytest.mark.parametrize("arguments", [["--no-such-option"], ["--alignment", "0"], ["--threads", "x"], []])
+@pytest.mark.parametrize("arguments", [["--no-such-option"], ["--alignment", "0"], ["--threads", "x"], ["--capacity", "abc"], ["--time-limit", "nan"], []])
 def test_bad_arguments(trace, arguments):
     done = run(trace, *arguments) if arguments else run()
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+
+
+def test_fixed_buffers_that_collide_name_the_file(tmp_path):
+    trace = tmp_path / "clash.csv"
+    trace.write_text("id,lower,upper,size,offset\n1,0,4,8,0\n2,0,4,8,4\n")
+    done = run(trace)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert f"{trace}: buffer 2: its fixed offset shares bytes with buffer 1" in done.stderr
+
+
+def test_validate_within_a_capacity(trace, tmp_path):
+    plan = tmp_path / "plan.csv"
+    run(trace, "--output", plan)
+    assert run(trace, "--validate", plan, "--capacity", 14).returncode == 0
+    done = run(trace, "--validate", plan, "--capacity", 13)
+    assert (done.returncode, "the plan is not within 13 bytes; it has 14" in done.stderr) == (1, True)
+    done = run(trace, "--validate", plan, "--rule", "whole-slots")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+
+
+def test_files_that_cannot_be_read_or_written(trace, tmp_path):
+    for path in ("/dev/null", tmp_path):
+        assert run(path).returncode == 2
+    for option in ("--output", "--svg"):
+        done = run(trace, option, "/dev/full")
+        assert (done.returncode, "cannot be written" in done.stderr) == (2, True)
 
 
 def test_files_that_cannot_be_written(trace, tmp_path):

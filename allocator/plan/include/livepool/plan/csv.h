@@ -5,7 +5,7 @@
 //
 // `upper` is exclusive. Columns come in any order; an empty cell in an optional column means its default. When
 // read, `offset` is a fixed offset: so a plan that was written can be judged, or kept while more is planned.
-// Line ends are LF or CR LF. There are no quotes and no spaces around numbers.
+// Line ends are LF or CR LF; a UTF-8 byte order mark is skipped. There are no quotes and no spaces around numbers.
 #pragma once
 
 #include <iosfwd>

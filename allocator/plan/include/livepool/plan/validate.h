@@ -20,6 +20,7 @@ enum class PlanFault {
   kShared,         // a buffer that several passes share lies elsewhere in one of them (shared_arena.h)
   kHeight,         // height is not max(offset + size)
   kLowerBound,     // lower_bound is not max over time of the live bytes
+  kProvedBound,    // proved_bound is above the height: the plan itself refutes it
 };
 
 struct PlanVerdict {
