@@ -1,10 +1,15 @@
 // The CPU allocator as torch sees it, without and with a pass.
 #include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <memory>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "livepool/pool/pass.h"
 #include "livepool/torch/install.h"
@@ -59,6 +64,41 @@ TEST_F(CpuAllocatorTest, EmptyRequestsAreNeitherServedNorCounted) {
     EXPECT_EQ(pass.hits(), 1);
     EXPECT_EQ(pass.misses(), 0);
   }
+  arena.Unbind(bound);
+  pool.Return(arena);
+}
+
+// What torch.profiler installs: the memory events of this thread.
+struct MemoryEvents final : c10::MemoryReportingInfoBase {
+  void reportMemoryUsage(void* address, int64_t change, size_t, size_t, c10::Device) override {
+    events.emplace_back(address, change);
+  }
+  bool memoryProfilingEnabled() const override { return true; }
+  std::vector<std::pair<void*, int64_t>> events;
+};
+
+TEST_F(CpuAllocatorTest, TheProfilerHearsOfSlotsAsOfEverythingElse) {
+  ArenaPool& pool = PoolOf({});
+  PlannedArena& arena = pool.Borrow(table_.height);
+  BoundTable* bound = arena.Bind(table_);
+  const auto events = std::make_shared<MemoryEvents>();
+  void* slot = nullptr;
+  void* other = nullptr;
+  {
+    const c10::DebugInfoGuard profiling(c10::DebugInfoKind::PROFILER_STATE, events);
+    Pass pass(pool, arena, *bound, nullptr, Fill::kNone);
+    pass.BeginOp(0, nullptr);
+    c10::DataPtr data = allocator().allocate(100);
+    slot = data.get();
+    data.clear();
+    pass.EndOp();
+    data = allocator().allocate(200);  // a miss
+    other = data.get();
+  }
+  EXPECT_TRUE(InArena(slot));
+  EXPECT_FALSE(InArena(other));
+  EXPECT_THAT(events->events, ::testing::ElementsAre(std::pair(slot, 100), std::pair(slot, -100), std::pair(other, 200),
+                                                     std::pair(other, -200)));
   arena.Unbind(bound);
   pool.Return(arena);
 }
