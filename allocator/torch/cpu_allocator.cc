@@ -3,6 +3,7 @@
 #include <c10/core/CPUAllocator.h>
 #include <c10/util/Exception.h>
 
+#include <atomic>
 #include <cstring>
 
 #include "livepool/backend/host_backend.h"
@@ -18,6 +19,9 @@ constexpr DeviceId kHost{DeviceId::Kind::kHost, 0};
 // Set once by InstallCpu and never destroyed: deleters need it for the life of the process.
 CpuAllocator* installed = nullptr;
 
+// True once a slot was reported to the profiler: until then no free asks whether one listens.
+std::atomic<bool> profiled{false};
+
 // Address space for each arena: more than any plan, and far below what the kernel allows.
 constexpr Bytes kReserve = 256_GiB;
 
@@ -26,7 +30,7 @@ constexpr Bytes kReserve = 256_GiB;
 void FreeCpu(void* address) {
   if (address == nullptr) return;
   if (PlannedArena* arena = installed->pool_.Find(address)) {
-    if (c10::memoryProfilingEnabled()) c10::profiledCPUMemoryReporter().Delete(address);
+    if (profiled.load(std::memory_order_relaxed)) c10::profiledCPUMemoryReporter().Delete(address);
     arena->Free(address);
     return;
   }
@@ -39,7 +43,10 @@ c10::DataPtr CpuAllocator::allocate(size_t size) {
   if (size > 0 && thread.pass != nullptr && thread.pass->device() == kHost) {
     if (std::byte* slot = thread.pass->Serve(static_cast<Bytes>(size), nullptr)) {
       // Upstream tells the profiler of its own memory.
-      if (c10::memoryProfilingEnabled()) c10::profiledCPUMemoryReporter().New(slot, size);
+      if (c10::memoryProfilingEnabled()) {
+        profiled.store(true, std::memory_order_relaxed);
+        c10::profiledCPUMemoryReporter().New(slot, size);
+      }
       return {slot, slot, &FreeCpu, c10::Device(c10::kCPU)};
     }
   }
