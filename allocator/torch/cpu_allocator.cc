@@ -1,7 +1,9 @@
 #include "cpu_allocator.h"
 
+#include <c10/core/CPUAllocator.h>
 #include <c10/util/Exception.h>
 
+#include <atomic>
 #include <cstring>
 
 #include "livepool/backend/host_backend.h"
@@ -17,6 +19,9 @@ constexpr DeviceId kHost{DeviceId::Kind::kHost, 0};
 // Set once by InstallCpu and never destroyed: deleters need it for the life of the process.
 CpuAllocator* installed = nullptr;
 
+// True once a slot was reported to the profiler: until then no free asks whether one listens.
+std::atomic<bool> profiled{false};
+
 // Address space for each arena: more than any plan, and far below what the kernel allows.
 constexpr Bytes kReserve = 256_GiB;
 
@@ -25,26 +30,32 @@ constexpr Bytes kReserve = 256_GiB;
 void FreeCpu(void* address) {
   if (address == nullptr) return;
   if (PlannedArena* arena = installed->pool_.Find(address)) {
+    if (profiled.load(std::memory_order_relaxed)) c10::profiledCPUMemoryReporter().Delete(address);
     arena->Free(address);
     return;
   }
   if (TraceSink* sink = CurrentThread().sink) sink->OnFree(kHost, address);
-  installed->upstream_.raw_deleter()(address);
+  installed->free_(address);
 }
 
 c10::DataPtr CpuAllocator::allocate(size_t size) {
-  void* address = nullptr;
-  if (size > 0) {
-    const ThreadState& thread = CurrentThread();
-    if (thread.pass != nullptr && thread.pass->device() == kHost) {
-      address = thread.pass->Serve(static_cast<Bytes>(size), nullptr);
-    }
-    if (address == nullptr) {
-      address = upstream_.raw_allocate(size);
-      if (thread.sink != nullptr) thread.sink->OnAlloc(kHost, address, static_cast<Bytes>(size), nullptr);
+  const ThreadState& thread = CurrentThread();
+  if (size > 0 && thread.pass != nullptr && thread.pass->device() == kHost) {
+    if (std::byte* slot = thread.pass->Serve(static_cast<Bytes>(size), nullptr)) {
+      // Upstream tells the profiler of its own memory.
+      if (c10::memoryProfilingEnabled()) {
+        profiled.store(true, std::memory_order_relaxed);
+        c10::profiledCPUMemoryReporter().New(slot, size);
+      }
+      return {slot, slot, &FreeCpu, c10::Device(c10::kCPU)};
     }
   }
-  return {address, address, &FreeCpu, c10::Device(c10::kCPU)};
+  c10::DataPtr data = upstream_.allocate(size);
+  (void)data.compare_exchange_deleter(free_, &FreeCpu);
+  if (size > 0 && thread.sink != nullptr) {
+    thread.sink->OnAlloc(kHost, data.get(), static_cast<Bytes>(size), nullptr);
+  }
+  return data;
 }
 
 c10::DeleterFnPtr CpuAllocator::raw_deleter() const { return &FreeCpu; }

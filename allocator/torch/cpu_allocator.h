@@ -13,8 +13,9 @@ namespace livepool {
 // deleter, which tells them apart by address.
 class CpuAllocator final : public c10::Allocator {
  public:
-  // `upstream` serves what is not planned; it is immortal, as all of torch's allocators are.
-  CpuAllocator(c10::Allocator& upstream, ArenaPool& pool) : upstream_(upstream), pool_(pool) {}
+  // `upstream` serves what is not planned; it is immortal, as all of torch's allocators are, and has a raw deleter.
+  CpuAllocator(c10::Allocator& upstream, ArenaPool& pool)
+      : upstream_(upstream), free_(upstream.raw_deleter()), pool_(pool) {}
 
   c10::DataPtr allocate(size_t size) override;
   c10::DeleterFnPtr raw_deleter() const override;
@@ -26,6 +27,7 @@ class CpuAllocator final : public c10::Allocator {
   friend void FreeCpu(void* address);
 
   c10::Allocator& upstream_;
+  const c10::DeleterFnPtr free_;  // upstream's
   ArenaPool& pool_;
 };
 

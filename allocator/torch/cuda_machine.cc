@@ -4,8 +4,6 @@
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAStream.h>
 
-#include "cuda_order.h"
-
 namespace livepool {
 namespace {
 
@@ -13,6 +11,15 @@ int CurrentDevice() { return c10::cuda::current_device(); }
 
 cudaStream_t CurrentStream(int device) {
   return c10::cuda::getCurrentCUDAStream(static_cast<c10::DeviceIndex>(device));
+}
+
+// Also where CUDA says of the default stream that another one, which would synchronise with it, is captured.
+bool Capturing(cudaStream_t stream) noexcept {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  const cudaError_t result = cudaStreamIsCapturing(stream, &status);
+  if (result == cudaSuccess) return status != cudaStreamCaptureStatusNone;
+  (void)cudaGetLastError();  // or torch would blame its own next call
+  return result == cudaErrorStreamCaptureImplicit;
 }
 
 // What native multiplies the fraction with.
@@ -26,7 +33,7 @@ Bytes TotalMemory(int device) {
 
 const CudaMachine& RealMachine() {
   static constexpr CudaMachine machine{.driver = &LoadCudaDriver, .current_device = &CurrentDevice,
-                                       .current_stream = &CurrentStream, .is_capturing = &IsCapturing,
+                                       .current_stream = &CurrentStream, .is_capturing = &Capturing,
                                        .total_memory = &TotalMemory};
   return machine;
 }

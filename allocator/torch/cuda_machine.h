@@ -15,7 +15,7 @@ struct CudaMachine {
   const CudaDriver* (*driver)(std::string* why_not);
   int (*current_device)();
   cudaStream_t (*current_stream)(int device);
-  // True while a graph is captured on `stream`. Throws nothing.
+  // True while a graph is captured on `stream`, or on one that synchronises with it. Throws nothing.
   bool (*is_capturing)(cudaStream_t stream) noexcept;
   // Bytes that a memory fraction of 1 stands for. Creates no context.
   Bytes (*total_memory)(int device);

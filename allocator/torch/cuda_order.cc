@@ -20,10 +20,7 @@ bool Succeeds(cudaError_t result) noexcept {
 
 bool IsCapturing(cudaStream_t stream) noexcept {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  const cudaError_t result = cudaStreamIsCapturing(stream, &status);
-  // That is CUDA's answer for the default stream while another stream, which would synchronise with it, is captured.
-  if (result == cudaErrorStreamCaptureImplicit) return !Succeeds(result);
-  return Succeeds(result) && status != cudaStreamCaptureStatusNone;
+  return Succeeds(cudaStreamIsCapturing(stream, &status)) && status != cudaStreamCaptureStatusNone;
 }
 
 void ArenaOrder::BeginPass(cudaStream_t stream) {

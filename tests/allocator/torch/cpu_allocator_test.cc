@@ -1,8 +1,14 @@
 // The CPU allocator as torch sees it, without and with a pass.
 #include <c10/core/Allocator.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <cstring>
+#include <memory>
+#include <utility>
+#include <vector>
 
 #include "allocator/allocator_conformance.h"
 #include "allocator/pool/test_tables.h"
@@ -51,6 +57,35 @@ TEST(CpuAllocatorTest, EveryDataPtrHasTheOneDeleter) {
   running->BeginOp(0, nullptr);
   expect_it();
   EXPECT_EQ(running->hits(), 1);
+}
+
+// What torch.profiler installs: the memory events of this thread.
+struct MemoryEvents final : c10::MemoryReportingInfoBase {
+  void reportMemoryUsage(void* address, int64_t change, size_t, size_t, c10::Device) override {
+    events.emplace_back(address, change);
+  }
+  bool memoryProfilingEnabled() const override { return true; }
+  std::vector<std::pair<void*, int64_t>> events;
+};
+
+TEST(CpuAllocatorTest, TheProfilerHearsOfSlotsAsOfEverythingElse) {
+  Install(DeviceId::Kind::kHost);
+  c10::Allocator& allocator = *c10::GetAllocator(c10::kCPU);
+  const auto events = std::make_shared<MemoryEvents>();
+  const c10::DebugInfoGuard profiling(c10::DebugInfoKind::PROFILER_STATE, events);
+  testing::RunningPass running(PoolOf({}), testing::OneOpEach({{0, 128}}));
+  running->BeginOp(0, nullptr);
+  c10::DataPtr data = allocator.allocate(100);
+  void* const slot = data.get();
+  data.clear();
+  running->EndOp();
+  data = allocator.allocate(200);  // a miss
+  void* const other = data.get();
+  data.clear();
+  EXPECT_NE(PoolOf({}).Find(slot), nullptr);
+  EXPECT_EQ(PoolOf({}).Find(other), nullptr);
+  EXPECT_THAT(events->events, ::testing::ElementsAre(std::pair(slot, 100), std::pair(slot, -100), std::pair(other, 200),
+                                                     std::pair(other, -200)));
 }
 
 }  // namespace
