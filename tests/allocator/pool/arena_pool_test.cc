@@ -177,7 +177,7 @@ TEST(ArenaPoolTest, ATrimLeavesPinnedArenas) {
 TEST(ArenaPoolTest, TakesTheMemoryOfIdleArenasBeforeItFails) {
   int pressed = 0;
   const FakePool fake({.capacity = 64_KiB}, 1_MiB, [&] { ++pressed; });
-  // Row 8 of the field's faults: 40 KiB are idle, and blocked by a squatter at their beginning.
+  // Field fault 8: 40 KiB are idle, and blocked by a squatter at their beginning.
   PlannedArena& blocked = fake.pool->Borrow(40_KiB);
   std::byte* const squatter = Occupy(blocked, 0, 64);
   fake.pool->Return(blocked);
@@ -256,7 +256,7 @@ TEST(ArenaPoolTest, RunsOutOfArenasWithAReason) {
   for (PlannedArena* arena : arenas) fake.pool->Return(*arena);
 }
 
-// Row 9: each Reserve and Map fails once. The request may fail, and then works when it is made again;
+// Field fault 9: each Reserve and Map fails once. The request may fail, and then works when it is made again;
 // nothing that lives is touched.
 TEST(ArenaPoolTest, SurvivesEverySingleBackendFailure) {
   int thrown = 0;
@@ -295,7 +295,7 @@ TEST(ArenaPoolTest, SurvivesEverySingleBackendFailure) {
   EXPECT_EQ(thrown, 3) << "three reservations; what Map refuses is asked for once more";
 }
 
-// Row 13: tensors alive in statics, in thread storage and in other threads when the process ends.
+// Field fault 13: tensors alive in statics, in thread storage and in other threads when the process ends.
 struct FreedAtExit {
   ArenaPool* pool = nullptr;
   std::byte* slot = nullptr;

@@ -39,9 +39,9 @@ class World {
     for (int i = 0; i < kArenas; ++i) {
       all.push_back(std::make_unique<Loan>(*pool_, 0));
       (**all.back()).arena().Grow(kReserve);
-      (**all.back()).TrimHeld();
     }
     all.clear();
+    pool_->Trim();
     EXPECT_EQ(pool_->Stats().arena_bytes, 0);
     EXPECT_EQ(pool_->Stats().live_bytes, 0);
   }
