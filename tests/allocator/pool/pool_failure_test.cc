@@ -24,8 +24,8 @@ class World {
  public:
   explicit World(FailureWalk& walk) : walk_(walk) {
     walk.Step([&] {
-      pool_ = &testing::Immortal(new ArenaPool({DeviceId::Kind::kCuda, 0},
-                                               std::make_unique<CudaBackend>(FakeDriver::table(), 0), kReserve));
+      pool_ = &testing::Immortal(
+          new ArenaPool({DeviceId::Kind::kCuda, 0}, std::make_unique<CudaBackend>(FakeDriver::table(), 0), kReserve));
     });
   }
   World(const World&) = delete;
