@@ -125,7 +125,8 @@ class AllocatorConformance : public ::testing::Test {
   void ExpectKept(const Filled& filled) {
     if constexpr (Harness::kReadable) {
       const std::vector<std::byte> bytes = harness_->Read(filled.block.get(), filled.size);
-      const auto wrong = std::find_if(bytes.begin(), bytes.end(), [&](std::byte b) { return b != std::byte{filled.pattern}; });
+      const auto wrong =
+          std::find_if(bytes.begin(), bytes.end(), [&](std::byte b) { return b != std::byte{filled.pattern}; });
       EXPECT_EQ(wrong - bytes.begin(), filled.size)
           << "first wrong byte of " << filled.size << ", expected all to be " << int{filled.pattern};
     }
@@ -140,8 +141,8 @@ class AllocatorConformance : public ::testing::Test {
       for (std::size_t j = 0; j < i; ++j) {
         const auto* const b = static_cast<const std::byte*>(all[j].block.get());
         EXPECT_TRUE(a + all[i].size <= b || b + all[j].size <= a)
-            << "allocations " << j << " and " << i << " share bytes: " << all[j].size << " bytes at " << all[j].block.get()
-            << ", " << all[i].size << " at " << all[i].block.get();
+            << "allocations " << j << " and " << i << " share bytes: " << all[j].size << " bytes at "
+            << all[j].block.get() << ", " << all[i].size << " at " << all[i].block.get();
       }
     }
   }

@@ -346,7 +346,7 @@ TEST(ReplayRandomTest, ServesEverythingThatIsPlannedAndOverwritesNothing) {
   EXPECT_THAT(fake.backend->misuse(), ::testing::IsEmpty());
 }
 
-// Row 1 of the field's faults: same sizes and order, other frees. The plan is wrong then, and nothing else is.
+// Field fault 1: same sizes and order, other frees. The plan is wrong then, and nothing else is.
 class DivergenceTest : public ::testing::TestWithParam<bool> {};
 
 TEST_P(DivergenceTest, CostsMissesAndNothingElse) {

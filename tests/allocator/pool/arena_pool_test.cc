@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "allocator/pool/running_pass.h"
 #include "allocator/pool/test_tables.h"
 #include "livepool/base/error.h"
 
@@ -17,6 +18,7 @@ namespace {
 
 using testing::AllBytesAre;
 using testing::FakePool;
+using testing::Loan;
 using testing::OneOpEach;
 
 // A slot of `size` bytes at `offset` of a held arena, live for ever or until it is freed.
@@ -45,10 +47,9 @@ TEST(ArenaPoolTest, PassesAfterOneAnotherShareAnArena) {
   const FakePool fake;
   PlannedArena* first = nullptr;
   for (const Bytes height : {16_KiB, 64_KiB, 4_KiB, 32_KiB}) {
-    PlannedArena& arena = fake.pool->Borrow(height);
-    if (first == nullptr) first = &arena;
-    EXPECT_EQ(&arena, first);
-    fake.pool->Return(arena);
+    const Loan arena(*fake.pool, height);
+    if (first == nullptr) first = arena.get();
+    EXPECT_EQ(arena.get(), first);
   }
   EXPECT_EQ(fake.backend->mapped(), 64_KiB);
   EXPECT_EQ(fake.pool->Stats().arena_bytes, 64_KiB);
@@ -57,41 +58,35 @@ TEST(ArenaPoolTest, PassesAfterOneAnotherShareAnArena) {
 
 TEST(ArenaPoolTest, TwoPassesAtOnceGetTwoArenas) {
   const FakePool fake;
-  PlannedArena& outer = fake.pool->Borrow(8_KiB);
-  PlannedArena& inner = fake.pool->Borrow(8_KiB);
-  EXPECT_NE(&outer, &inner);
+  const Loan outer(*fake.pool, 8_KiB);
+  const Loan inner(*fake.pool, 8_KiB);
+  EXPECT_NE(outer.get(), inner.get());
   std::thread([&] {
-    PlannedArena& other = fake.pool->Borrow(8_KiB);
-    EXPECT_NE(&other, &outer);
-    EXPECT_NE(&other, &inner);
-    fake.pool->Return(other);
+    const Loan other(*fake.pool, 8_KiB);
+    EXPECT_NE(other.get(), outer.get());
+    EXPECT_NE(other.get(), inner.get());
   }).join();
   EXPECT_EQ(fake.backend->mapped(), 24_KiB);
-  fake.pool->Return(inner);
-  fake.pool->Return(outer);
 }
 
 // A large and a small pass run at once, again and again, and begin in either order.
 TEST(ArenaPoolTest, PassesOfTwoSizesKeepTheirArenas) {
   const FakePool fake;
   for (int round = 0; round < 4; ++round) {
-    PlannedArena& first = fake.pool->Borrow(round % 2 == 0 ? 64_KiB : 4_KiB);
-    PlannedArena& second = fake.pool->Borrow(round % 2 == 0 ? 4_KiB : 64_KiB);
-    fake.pool->Return(first);
-    fake.pool->Return(second);
+    const Loan first(*fake.pool, round % 2 == 0 ? 64_KiB : 4_KiB);
+    const Loan second(*fake.pool, round % 2 == 0 ? 4_KiB : 64_KiB);
   }
   EXPECT_EQ(fake.backend->mapped(), 68_KiB);
 }
 
 TEST(ArenaPoolTest, GrowsTheArenaThatLacksLeast) {
   const FakePool fake;
-  PlannedArena& small = fake.pool->Borrow(4_KiB);
-  PlannedArena& large = fake.pool->Borrow(32_KiB);
-  fake.pool->Return(small);
-  fake.pool->Return(large);
-  PlannedArena& grown = fake.pool->Borrow(64_KiB);
-  EXPECT_EQ(&grown, &large);
-  fake.pool->Return(grown);
+  const PlannedArena* large = nullptr;
+  {
+    const Loan small(*fake.pool, 4_KiB);
+    large = Loan(*fake.pool, 32_KiB).get();
+  }
+  EXPECT_EQ(Loan(*fake.pool, 64_KiB).get(), large);
 }
 
 TEST(ArenaPoolTest, ATensorThatStaysSendsTheNextPassElsewhere) {
@@ -103,14 +98,10 @@ TEST(ArenaPoolTest, ATensorThatStaysSendsTheNextPassElsewhere) {
   PlannedArena& other = fake.pool->Borrow(8_KiB);
   EXPECT_NE(&other, &blocked);
   fake.pool->Return(other);
-  PlannedArena& below = fake.pool->Borrow(4_KiB);
-  EXPECT_EQ(below.arena().mapped(), 8_KiB);
-  fake.pool->Return(below);
+  EXPECT_EQ(Loan(*fake.pool, 4_KiB)->arena().mapped(), 8_KiB);
 
   fake.pool->Find(squatter)->Free(squatter);
-  PlannedArena& again = fake.pool->Borrow(8_KiB);
-  EXPECT_EQ(&again, &blocked);
-  fake.pool->Return(again);
+  EXPECT_EQ(Loan(*fake.pool, 8_KiB).get(), &blocked);
 }
 
 TEST(ArenaPoolTest, APlanBelowASquatterRunsBesideIt) {
@@ -126,14 +117,12 @@ TEST(ArenaPoolTest, APlanBelowASquatterRunsBesideIt) {
 
 TEST(ArenaPoolTest, FindsTheArenaOfAnAddress) {
   const FakePool fake;
-  PlannedArena& a = fake.pool->Borrow(4_KiB);
-  PlannedArena& b = fake.pool->Borrow(4_KiB);
-  EXPECT_EQ(fake.pool->Find(a.arena().base()), &a);
-  EXPECT_EQ(fake.pool->Find(b.arena().base() + 1_MiB - 1), &b);
+  const Loan a(*fake.pool, 4_KiB);
+  const Loan b(*fake.pool, 4_KiB);
+  EXPECT_EQ(fake.pool->Find(a->arena().base()), a.get());
+  EXPECT_EQ(fake.pool->Find(b->arena().base() + 1_MiB - 1), b.get());
   EXPECT_EQ(fake.pool->Find(nullptr), nullptr);
   EXPECT_EQ(fake.pool->Find(&a), nullptr);
-  fake.pool->Return(a);
-  fake.pool->Return(b);
 }
 
 TEST(ArenaPoolTest, ATrimLeavesLiveSlotsAndBusyArenas) {
@@ -164,6 +153,7 @@ TEST(ArenaPoolTest, ATrimLeavesLiveSlotsAndBusyArenas) {
   EXPECT_THAT(fake.backend->misuse(), ::testing::IsEmpty());
 }
 
+// Field fault 18, at the root.
 TEST(ArenaPoolTest, ATrimLeavesPinnedArenas) {
   const FakePool fake;
   PlannedArena& arena = fake.pool->Borrow(16_KiB);
@@ -177,7 +167,7 @@ TEST(ArenaPoolTest, ATrimLeavesPinnedArenas) {
 TEST(ArenaPoolTest, TakesTheMemoryOfIdleArenasBeforeItFails) {
   int pressed = 0;
   const FakePool fake({.capacity = 64_KiB}, 1_MiB, [&] { ++pressed; });
-  // Row 8 of the field's faults: 40 KiB are idle, and blocked by a squatter at their beginning.
+  // Field fault 8: 40 KiB are idle, and blocked by a squatter at their beginning.
   PlannedArena& blocked = fake.pool->Borrow(40_KiB);
   std::byte* const squatter = Occupy(blocked, 0, 64);
   fake.pool->Return(blocked);
@@ -211,9 +201,7 @@ TEST(ArenaPoolTest, AfterAFailureTheNextRequestIsServed) {
   fake.pool->Return(first);
   EXPECT_THROW((void)fake.pool->Borrow(128_KiB), OutOfMemory);
   EXPECT_EQ(pressed, 1);
-  PlannedArena& next = fake.pool->Borrow(16_KiB);
-  EXPECT_EQ(&next, &first) << "nobody holds it";
-  fake.pool->Return(next);
+  EXPECT_EQ(Loan(*fake.pool, 16_KiB).get(), &first) << "nobody holds it";
   EXPECT_LE(fake.backend->mapped(), 64_KiB);
 }
 
@@ -236,9 +224,8 @@ TEST(ArenaPoolTest, AnErrorUnderPressureGivesTheArenaBack) {
   });
   EXPECT_THROW((void)fake.pool->Borrow(32_KiB), Error);
   fail = false;
-  PlannedArena& arena = fake.pool->Borrow(16_KiB);
+  const Loan arena(*fake.pool, 16_KiB);
   EXPECT_EQ(fake.pool->Stats().arena_bytes, 16_KiB);
-  fake.pool->Return(arena);
 }
 
 TEST(ArenaPoolTest, RunsOutOfArenasWithAReason) {
@@ -256,7 +243,7 @@ TEST(ArenaPoolTest, RunsOutOfArenasWithAReason) {
   for (PlannedArena* arena : arenas) fake.pool->Return(*arena);
 }
 
-// Row 9: each Reserve and Map fails once. The request may fail, and then works when it is made again;
+// Field fault 9: each Reserve and Map fails once. The request may fail, and then works when it is made again;
 // nothing that lives is touched.
 TEST(ArenaPoolTest, SurvivesEverySingleBackendFailure) {
   int thrown = 0;
@@ -295,7 +282,7 @@ TEST(ArenaPoolTest, SurvivesEverySingleBackendFailure) {
   EXPECT_EQ(thrown, 3) << "three reservations; what Map refuses is asked for once more";
 }
 
-// Row 13: tensors alive in statics, in thread storage and in other threads when the process ends.
+// Field fault 13: tensors alive in statics, in thread storage and in other threads when the process ends.
 struct FreedAtExit {
   ArenaPool* pool = nullptr;
   std::byte* slot = nullptr;

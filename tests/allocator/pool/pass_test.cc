@@ -104,7 +104,7 @@ TEST_F(PassTest, AnotherStreamIsAMiss) {
   arena_.Free(At(128));
 }
 
-// Row 1 of the field's faults: same sizes, same order, other frees.
+// Field fault 1: same sizes, same order, other frees.
 TEST_F(PassTest, WhatLivesLongerThanPlannedIsNotOverwritten) {
   const BoundTable& reuse = *arena_.Bind(OneOpEach({{0, 128}, {64, 128}}));
   Pass pass(*fake_.pool, arena_, reuse, stream_, Fill::kNone);

@@ -24,8 +24,8 @@ class World {
  public:
   explicit World(FailureWalk& walk) : walk_(walk) {
     walk.Step([&] {
-      pool_ = &testing::Immortal(new ArenaPool({DeviceId::Kind::kCuda, 0},
-                                               std::make_unique<CudaBackend>(FakeDriver::table(), 0), kReserve));
+      pool_ = &testing::Immortal(
+          new ArenaPool({DeviceId::Kind::kCuda, 0}, std::make_unique<CudaBackend>(FakeDriver::table(), 0), kReserve));
     });
   }
   World(const World&) = delete;
@@ -39,9 +39,9 @@ class World {
     for (int i = 0; i < kArenas; ++i) {
       all.push_back(std::make_unique<Loan>(*pool_, 0));
       (**all.back()).arena().Grow(kReserve);
-      (**all.back()).TrimHeld();
     }
     all.clear();
+    pool_->Trim();
     EXPECT_EQ(pool_->Stats().arena_bytes, 0);
     EXPECT_EQ(pool_->Stats().live_bytes, 0);
   }

@@ -67,7 +67,8 @@ class OtherThread {
 
 class World {
  public:
-  explicit World(std::uint64_t seed) : seed_(seed), random_(seed), fake_({.capacity = 512_KiB, .granularity = 1_KiB}, 64_KiB) {
+  explicit World(std::uint64_t seed)
+      : seed_(seed), random_(seed), fake_({.capacity = 512_KiB, .granularity = 1_KiB}, 64_KiB) {
     for (int i = 0; i < 3; ++i) tables_.push_back(RandomTable());
   }
 
@@ -254,7 +255,8 @@ class World {
     }
     ASSERT_EQ(served != nullptr, right) << Where() << "expected " << (right ? "a slot" : "none") << ", "
                                         << (entry.in_place ? "in place" : "alone") << ", for " << size << " bytes, "
-                                        << entry.size << " planned, on " << (fits ? "its" : "its or another") << " stream";
+                                        << entry.size << " planned, on " << (fits ? "its" : "its or another")
+                                        << " stream";
     if (served == nullptr) {
       ++misses_;
       if (fits) ++refused_;

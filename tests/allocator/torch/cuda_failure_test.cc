@@ -21,19 +21,18 @@ using testing::RunningPass;
 class World {
  public:
   explicit World(FailureWalk& walk) : walk_(walk) {
-    upstream_.total = 1_GiB;
+    upstream_.taken_by_others = [&walk] { return walk.driver().mapped(); };
     walk.Step([&] { device().Pool(); });
   }
   World(const World&) = delete;
   World& operator=(const World&) = delete;
   ~World() {
     walk_.Heal();
+    upstream_.taken_by_others = nullptr;
     for (int i = 0; i < 3; ++i) loans_.push_back(std::make_unique<testing::Loan>(pool(), 0));
-    for (const auto& loan : loans_) {
-      (**loan).arena().Grow(128_MiB);
-      (**loan).TrimHeld();
-    }
+    for (const auto& loan : loans_) (**loan).arena().Grow(128_MiB);
     loans_.clear();
+    pool().Trim();
     EXPECT_EQ(upstream_.held(), 0) << "expected: upstream has everything back";
     EXPECT_EQ(allocator_.getDeviceStats(0).reserved_bytes[0].current, 0);
     EXPECT_EQ(pool().Stats().live_bytes, 0);
@@ -91,17 +90,52 @@ TEST(CudaFailureTest, PeersGetAccess) {
   });
 }
 
-// Field fault 3, 8: upstream runs out, the idle arena goes, and the request is served.
+// Field faults 3, 8: upstream runs out, the idle arena goes, and the request is served. Single failures only: pages
+// that a driver goes on refusing to unmap make no room.
 TEST(CudaFailureTest, UpstreamGetsTheIdleArena) {
-  WalkOverEveryCall({}, /*at_least=*/40, [](FailureWalk& walk) {
+  const auto scenario = [](FailureWalk& walk) {
     World world(walk);
     world.RunPass();
-    EXPECT_THROW(world.allocator().raw_alloc(std::size_t{1} << 50), c10::OutOfMemoryError);
+    EXPECT_EQ(walk.driver().mapped(), 8_MiB);
+    void* const large = world.allocator().raw_alloc(static_cast<std::size_t>(1_GiB - 2_MiB));
+    EXPECT_NE(large, nullptr) << "expected: 8 MiB of idle arena go, so that 1 GiB less 2 MiB fit";
+    EXPECT_LE(walk.driver().mapped(), 2_MiB);
+    EXPECT_THROW(world.allocator().raw_alloc(static_cast<std::size_t>(4_MiB)), c10::OutOfMemoryError);
+    void* const small = world.allocator().raw_alloc(100);
+    EXPECT_NE(small, nullptr) << "expected: the next small request is served";
+    world.allocator().raw_delete(small);
+    world.allocator().raw_delete(large);
+    world.RunPass();
+  };
+  WalkOverEveryCall({}, /*at_least=*/40, scenario, {FailureWalk::Kind::kOnce});
+}
+
+// Field fault 10. A capture is seen as torch's (a pool is open), or as the runtime's (the stream says so).
+TEST(CudaFailureTest, WhileAGraphIsCapturedNothingIsFreedOrWaitedFor) {
+  constexpr int kNever = 1'000'000;
+  for (const bool by_torch : {true, false}) {
+    SCOPED_TRACE(by_torch ? "torch's capture" : "the runtime's capture");
+    FailureWalk walk({}, kNever, FailureWalk::Kind::kOnce);
+    World world(walk);
+    world.RunPass();
+    const int unmaps = walk.driver().calls("MemUnmap");
+    const int waits = FakeRuntime::waits;
+    if (by_torch) {
+      world.allocator().beginAllocateToPool(0, {0, 7}, [](cudaStream_t) { return true; });
+    } else {
+      FakeRuntime::capturing = true;
+    }
+    EXPECT_THROW(world.allocator().raw_alloc(static_cast<std::size_t>(1_GiB)), c10::OutOfMemoryError);
     void* const small = world.allocator().raw_alloc(100);
     EXPECT_NE(small, nullptr);
+    EXPECT_EQ(world.device().Trim(), 0);
+    EXPECT_EQ(walk.driver().calls("MemUnmap"), unmaps) << "expected: nothing is unmapped";
+    EXPECT_EQ(FakeRuntime::waits, waits) << "expected: the device is not waited for";
     world.allocator().raw_delete(small);
-    world.RunPass();
-  });
+    if (by_torch) world.allocator().endAllocateToPool(0, {0, 7});
+    FakeRuntime::capturing = false;
+    EXPECT_EQ(world.device().Trim(), 8_MiB) << "expected: after the capture a trim works";
+  }
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 
 #include <c10/util/Exception.h>
 
+#include <atomic>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <string>
@@ -15,7 +17,11 @@ namespace livepool {
 
 // A program that compiles cuda_fake_runtime.cc gets that file's functions instead of the CUDA runtime's and of
 // LoadCudaDriver, as the linker prefers a program's own symbols to those of its libraries. They work on the
-// FakeDriver that lives; a stream never captures, an event is always done.
+// FakeDriver that lives; an event is always done.
+struct FakeRuntime {
+  static inline std::atomic<bool> capturing{false};  // every stream
+  static inline std::atomic<int> waits{0};           // calls that block until the device has done something
+};
 
 // Hands out addresses that nobody may touch.
 class NumbersUpstream final : public FakeUpstream {
@@ -29,7 +35,8 @@ class NumbersUpstream final : public FakeUpstream {
     if (size == 0) return nullptr;
     const std::lock_guard lock(mutex_);
     const Bytes bytes = AlignUp(static_cast<Bytes>(size), 512);
-    TORCH_CHECK_WITH(OutOfMemoryError, bytes <= total - held_, "fake upstream: no ", size, " bytes");
+    const Bytes others = taken_by_others == nullptr ? 0 : taken_by_others();
+    TORCH_CHECK_WITH(OutOfMemoryError, bytes <= total - held_ - others, "fake upstream: no ", size, " bytes");
     next_ += bytes + 512;
     held_ += bytes;
     live_[next_ - bytes] = bytes;
@@ -44,19 +51,14 @@ class NumbersUpstream final : public FakeUpstream {
     held_ -= found->second;
     live_.erase(found);
   }
-  // The caches' bytes go: `total` may be had again. See `empties`.
-  void emptyCache(c10_compat::MempoolId_t) override {
-    const std::lock_guard lock(mutex_);
-    ++empties_;
-  }
+  void emptyCache(c10_compat::MempoolId_t) override {}
+
+  // Bytes of `total` that are not there for upstream; null: none.
+  std::function<Bytes()> taken_by_others;
 
   Bytes held() const {
     const std::lock_guard lock(mutex_);
     return held_;
-  }
-  int empties() const {
-    const std::lock_guard lock(mutex_);
-    return empties_;
   }
   std::vector<std::string> misuse() const {
     const std::lock_guard lock(mutex_);
@@ -77,7 +79,6 @@ class NumbersUpstream final : public FakeUpstream {
   std::vector<std::string> misuse_;
   Bytes next_ = 0x1000'0000'0000;
   Bytes held_ = 0;
-  int empties_ = 0;
 };
 
 }  // namespace livepool

@@ -1,6 +1,7 @@
 """LD_PRELOAD: programs without torch are left alone, programs with torch get livepool."""
 
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -30,6 +31,13 @@ def python(program, **arguments):
     return run(sys.executable, "-c", textwrap.dedent(program), **arguments)
 
 
+SCRIPT = """#!/bin/sh
+echo "$0" has $# arguments | cat
+for word in "$@"; do (echo "$word" >&2) & wait $!; done
+/bin/false || exit 7
+"""
+
+
 @pytest.mark.parametrize(
     "command",
     [
@@ -37,28 +45,39 @@ def python(program, **arguments):
         ["/bin/false"],
         ["bash", "-c", "echo out; echo err >&2; exit 7"],
         ["bash", "-c", "kill -TERM $$"],
+        ["SCRIPT", "a b", "c"],
+        [sys.executable, "-c", "pass"],
         [sys.executable, "-c", "print('hello')"],
         [sys.executable, "-c", "raise SystemExit(3)"],
+        [sys.executable, "-c", "import subprocess; subprocess.run(['bash', '-c', 'echo child; exit 4'], check=True)"],
+        ["nvidia-smi", "-L"],
     ],
     ids=lambda command: " ".join(Path(command[0]).name if i == 0 else word for i, word in enumerate(command)),
 )
-def test_programs_without_torch_are_unchanged(command):
+def test_programs_without_torch_are_unchanged(command, tmp_path):
+    """Field fault 11: output and exit code, of the program and of those that it starts."""
+    if shutil.which(command[0]) is None and command[0] != "SCRIPT":
+        pytest.skip(f"{command[0]} is not installed")
+    script = tmp_path / "script"
+    script.write_text(SCRIPT)
+    script.chmod(0o755)
+    command = [str(script) if word == "SCRIPT" else word for word in command]
     plain = run(*command, preload=None)
     preloaded = run(*command)
     assert (preloaded.returncode, preloaded.stdout, preloaded.stderr) == (plain.returncode, plain.stdout, plain.stderr)
 
 
-def test_programs_without_torch_are_not_delayed():
-    def fastest(preload):
-        def once():
+@pytest.mark.parametrize("command", [["/bin/true"], ["sh", "-c", ":"], [sys.executable, "-S", "-c", "pass"]],
+                         ids=lambda command: Path(command[0]).name)
+def test_programs_without_torch_are_not_delayed(command):
+    """Field fault 11: the loader maps one small library."""
+    fastest = {None: float("inf"), PRELOAD: float("inf")}
+    for _ in range(30):  # in turns, as the machine may be busy
+        for preload in fastest:
             start = time.perf_counter()
-            run("/bin/true", preload=preload)
-            return time.perf_counter() - start
-
-        return min(once() for _ in range(30))
-
-    # The loader maps one small library. The bound is wide because the machine may be busy.
-    assert fastest(PRELOAD) - fastest(None) < 0.005
+            run(*command, preload=preload)
+            fastest[preload] = min(fastest[preload], time.perf_counter() - start)
+    assert fastest[PRELOAD] - fastest[None] < 0.005 + 0.2 * fastest[None], fastest
 
 
 def test_links_to_nothing_but_libc():
@@ -104,6 +123,7 @@ def test_results_are_equal():
 
 
 def test_tensors_alive_at_exit_do_no_harm():
+    """Field fault 13."""
     result = python(
         """
         import builtins, threading, torch
@@ -156,6 +176,7 @@ def test_without_its_library_the_program_runs_and_says_so(tmp_path):
     ],
 )
 def test_says_at_exit_whether_it_was_active(program, switch, said):
+    """Field fault 12."""
     assert python(program, LIVEPOOL=switch, LIVEPOOL_LOG="info").stderr == said
 
 
