@@ -55,13 +55,28 @@ PlannedArena& ArenaPool::Borrow(Bytes height) {
     const std::lock_guard lock(mutex_);
     found = &MakeArenaLocked();
   }
+  GrowHeld(*found, height);
+  return *found;
+}
+
+bool ArenaPool::TryBorrow(PlannedArena& arena, Bytes height) {
+  if (!arena.TryHold()) return false;
+  if (!arena.RangeFree(height)) {
+    arena.Release();
+    return false;
+  }
+  GrowHeld(arena, height);
+  return true;
+}
+
+// Releases the arena if that fails.
+void ArenaPool::GrowHeld(PlannedArena& arena, Bytes height) {
   try {
-    GrowOrThrow(*found, height);
+    GrowOrThrow(arena, height);
   } catch (...) {
-    found->Release();
+    arena.Release();
     throw;
   }
-  return *found;
 }
 
 void ArenaPool::GrowOrThrow(PlannedArena& arena, Bytes height) {
@@ -103,6 +118,12 @@ Bytes ArenaPool::Trim() {
     arena.Release();
   }
   return freed;
+}
+
+int ArenaPool::PinnedArenas() const {
+  const std::size_t count = count_.load(std::memory_order_acquire);
+  return static_cast<int>(std::count_if(arenas_.begin(), arenas_.begin() + static_cast<std::ptrdiff_t>(count),
+                                        [](const PlannedArena* arena) { return arena->arena().pinned(); }));
 }
 
 void ArenaPool::Count(std::int64_t hits, std::int64_t misses, std::int64_t upstream) {

@@ -36,6 +36,9 @@ py::dict ToDict(const GraphReport& report) {
   dict["hits"] = report.hits;
   dict["misses"] = report.misses;
   dict["checked"] = report.checked;
+  dict["launches"] = report.launches;
+  dict["graphs"] = report.graphs;
+  dict["not_launched"] = report.not_launched;
   return dict;
 }
 
@@ -81,11 +84,12 @@ Callable ToCallable(const py::object& function) {
 
 std::shared_ptr<ExecGraph> CapturePython(const py::object& fn, const Tensors& inputs,
                                          std::vector<std::pair<std::string, at::Tensor>> state,
-                                         std::vector<std::string> argument_names, bool in_place) {
+                                         std::vector<std::string> argument_names, CaptureOptions options) {
   Callable callable = ToCallable(fn);
   const py::gil_scoped_release no_gil;
-  return Capture(std::move(callable), inputs,
-                 {.state = std::move(state), .argument_names = std::move(argument_names), .in_place = in_place});
+  options.state = std::move(state);
+  options.argument_names = std::move(argument_names);
+  return Capture(std::move(callable), inputs, std::move(options));
 }
 
 // Lets Python's garbage collector look into a StateWatch.
@@ -104,8 +108,14 @@ void MakeCollectable(PyHeapTypeObject* heap_type) {
 
 Bytes Trim() {
   Bytes freed = 0;
-  for (ArenaPool* pool : AllPools()) freed += pool->Trim();
-  return freed;
+  int pinned = 0;
+  for (ArenaPool* pool : AllPools()) {
+    freed += pool->Trim();
+    pinned += pool->PinnedArenas();
+  }
+  if (pinned == 0) return freed;
+  throw Error("a CUDA graph needs the memory of " + std::to_string(pinned) + " arena(s); drop the graphs captured with mode=\"graph\" first. " +
+              FormatBytes(freed) + " of other arenas were given back");
 }
 
 // Each error type of livepool/base/error.h as a Python exception; most derived first.
@@ -156,7 +166,18 @@ PYBIND11_MODULE(_livepool, m) {
   m.def("stats", &Stats);
   m.def("trim", &Trim, py::call_guard<py::gil_scoped_release>());
   m.def("refuse_capture", [](const std::string& reason) { return RefuseCurrentCapture(reason); });
-  m.def("capture", &CapturePython, py::arg("fn"), py::arg("inputs"), py::arg("state"), py::arg("argument_names"), py::arg("in_place"));
+  py::enum_<CaptureOptions::Mode>(m, "Mode")
+      .value("replay", CaptureOptions::Mode::kReplay)
+      .value("graph", CaptureOptions::Mode::kGraph)
+      .value("rehearsal", CaptureOptions::Mode::kRehearsal);
+  py::class_<CaptureOptions>(m, "CaptureOptions")
+      .def(py::init<>())
+      .def_readwrite("in_place", &CaptureOptions::in_place)
+      .def_readwrite("fold_constants", &CaptureOptions::fold_constants)
+      .def_readwrite("order_for_memory", &CaptureOptions::order_for_memory)
+      .def_readwrite("mode", &CaptureOptions::mode)
+      .def_readwrite("outputs_in_arena", &CaptureOptions::outputs_in_arena);
+  m.def("capture", &CapturePython, py::arg("fn"), py::arg("inputs"), py::arg("state"), py::arg("argument_names"), py::arg("options"));
   py::class_<StateWatch>(m, "StateWatch", py::custom_type_setup(&MakeCollectable))
       .def(py::init<py::object>(), py::arg("same"))
       .def("add_place", &StateWatch::AddPlace)

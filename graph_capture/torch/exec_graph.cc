@@ -1,5 +1,6 @@
 #include "livepool/capture/exec_graph.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <mutex>
@@ -9,6 +10,7 @@
 #include "capture_pass.h"
 #include "check.h"
 #include "device_context.h"
+#include "graph_runner.h"
 #include "livepool/base/env.h"
 #include "livepool/base/error.h"
 #include "livepool/torch/install.h"
@@ -47,6 +49,23 @@ std::optional<Versions> VersionsOf(const Tensors& tensors) {
   return versions;
 }
 
+// Arguments that are outputs of another graph, in the bytes of the arena (CaptureOptions::outputs_in_arena), as copies:
+// the pass would overwrite them. Slots of ordinary replays are nobody else's while a tensor is on them. None if there
+// are no such arguments.
+std::optional<Tensors> CopyOutOfArena(const Program& program, const Tensors& inputs) {
+  std::optional<Tensors> copied;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const at::DataPtr& data = inputs[i].storage().data_ptr();
+    if (data.get_context() != nullptr || data.get() == nullptr || PoolOf(program.device).Find(data.get()) == nullptr) continue;
+    if (std::find(program.written_inputs.begin(), program.written_inputs.end(), i) != program.written_inputs.end()) {
+      throw InvalidInput("the pass writes to an argument that lies in the arena (outputs=\"arena\"); pass a clone of it");
+    }
+    if (!copied) copied = inputs;
+    (*copied)[i] = inputs[i].clone();
+  }
+  return copied;
+}
+
 // Of the state that the program uses and that counts versions.
 std::vector<std::uint32_t> VersionsOfState(const Program& program) {
   std::vector<std::uint32_t> versions;
@@ -62,6 +81,7 @@ struct ExecGraph::Impl {
   Callable fn;
   CaptureOptions options;
   std::unique_ptr<PlannedProgram> planned;
+  std::unique_ptr<GraphRunner> runner;  // of a program with fixed addresses
   std::uint64_t captured_bytes = 0;  // hash of the inputs of the capture
   GraphReport report;                // the part that does not change
 
@@ -73,9 +93,27 @@ struct ExecGraph::Impl {
   std::optional<Versions> known_inputs;  // whose bytes are known to be the capture's
   std::string fault;  // why every replay fails
 
-  Tensors Serve(const Tensors& inputs, Fill fill) {
+  // For replays as a CUDA graph; captures it.
+  void PrepareGraph(ArenaPool& pool, const Tensors& inputs, const CaptureOptions& wanted) {
+    const Program& program = planned->program();
+    const bool launch = wanted.mode == CaptureOptions::Mode::kGraph;
+    if (program.not_graphable) {
+      report.not_launched = program.not_graphable->reason;
+    } else if (launch && program.device.kind != DeviceId::Kind::kCuda) {
+      report.not_launched = "the pass runs on the CPU, and CUDA graphs need a GPU";
+    } else {
+      runner = std::make_unique<GraphRunner>(*planned, pool,
+                                             GraphRunner::Options{.launch = launch, .outputs_in_place = wanted.outputs_in_arena});
+      return runner->Prepare(inputs);
+    }
+    if (launch) SayNotLaunched(report.not_launched);
+  }
+
+  Tensors Serve(const Tensors& given, Fill fill) {
     replays.fetch_add(1, std::memory_order_relaxed);
-    PlannedProgram::Run run = planned->Serve(inputs, fill);
+    const std::optional<Tensors> copied = CopyOutOfArena(planned->program(), given);
+    const Tensors& inputs = copied ? *copied : given;
+    PlannedProgram::Run run = runner ? runner->Serve(inputs, fill) : planned->Serve(inputs, fill);
     hits.fetch_add(run.hits, std::memory_order_relaxed);
     misses.fetch_add(run.misses, std::memory_order_relaxed);
     return std::move(run.outputs);
@@ -158,6 +196,12 @@ GraphReport ExecGraph::Report() const {
   report.hits = impl_->hits.load(std::memory_order_relaxed);
   report.misses = impl_->misses.load(std::memory_order_relaxed);
   report.checked = impl_->checked.load(std::memory_order_relaxed);
+  if (impl_->runner) {
+    const GraphRunner::Counts counts = impl_->runner->counts();
+    report.launches = counts.launches;
+    report.graphs = counts.captures;
+    report.not_launched = counts.not_launched;
+  }
   return report;
 }
 
@@ -206,6 +250,7 @@ std::shared_ptr<ExecGraph> Capture(Callable fn, const Tensors& inputs, CaptureOp
   impl->report.lower_bound_bytes = impl->planned->plan().lower_bound;
   impl->report.arena_bytes = impl->planned->plan().height;
   impl->report.algorithm = impl->planned->plan().algorithm;
+  if (options.mode != CaptureOptions::Mode::kReplay) impl->PrepareGraph(pool, inputs, options);
   impl->fn = std::move(fn);
   impl->options = std::move(options);
   return std::shared_ptr<ExecGraph>(new ExecGraph(std::move(impl)));

@@ -11,30 +11,10 @@
 #include "livepool/plan/planner.h"
 #include "livepool/plan/validate.h"
 #include "livepool/pool/pass.h"
+#include "slot_server.h"
 
 namespace livepool {
 namespace {
-
-// Moves the pass's cursor along the ops of a replay.
-class SlotServer final : public RunObserver {
- public:
-  SlotServer(Pass& pass, const std::vector<ValueId>& in_place_input) : pass_(pass), in_place_input_(in_place_input) {}
-
-  void BeforeOp(OpIndex op, const std::vector<at::Tensor>& values) override {
-    const ValueId input = in_place_input_[static_cast<std::size_t>(op)];
-    pass_.BeginOp(op, input < 0 ? nullptr : HeldAlone(values[static_cast<std::size_t>(input)]));
-  }
-  void AfterOp(OpIndex, const std::vector<at::Tensor>&) override { pass_.EndOp(); }
-
- private:
-  // Where the storage of `tensor` starts, if nobody but the run's own list of values holds either.
-  static const void* HeldAlone(const at::Tensor& tensor) {
-    return tensor.defined() && tensor.use_count() == 1 && tensor.storage().use_count() == 1 ? tensor.storage().data() : nullptr;
-  }
-
-  Pass& pass_;
-  const std::vector<ValueId>& in_place_input_;
-};
 
 // For a replay without a plan.
 class NoServing final : public RunObserver {

@@ -35,10 +35,13 @@ class PlannedProgram {
 
   const Program& program() const { return program_; }
   const Plan& plan() const { return plan_; }
+  // The plan at the addresses of `arena`, for a caller that runs the ops himself.
+  const BoundTable& BoundTo(PlannedArena& arena);
+  // For each op the input whose slot its output takes, or -1.
+  const std::vector<ValueId>& in_place_inputs() const { return in_place_input_; }
   std::int64_t in_place_buffers() const { return in_place_buffers_; }
 
  private:
-  const BoundTable& BoundTo(PlannedArena& arena);
   Run RunUpstream(const std::vector<at::Tensor>& inputs) const;
   Run ServeOnce(const std::vector<at::Tensor>& inputs, Fill fill);
 
@@ -46,7 +49,7 @@ class PlannedProgram {
   ArenaPool& pool_;
   Plan plan_;
   SlotTable table_;
-  std::vector<ValueId> in_place_input_;  // for each op the input whose slot its output takes, or -1
+  std::vector<ValueId> in_place_input_;
   std::int64_t in_place_buffers_ = 0;
   std::mutex mutex_;  // for bound_
   std::map<PlannedArena*, BoundTable*> bound_;

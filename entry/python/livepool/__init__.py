@@ -64,5 +64,5 @@ def stats() -> dict:
 
 def trim() -> int:
     """Gives the memory of idle arenas back to the device; returns the bytes. Addresses stay reserved, and the next
-    pass maps what it needs again."""
+    pass maps what it needs again. Raises Error while CUDA graphs over an arena live, after giving back the others."""
     return _livepool.trim()

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from livepool import _livepool, host_reads
-from livepool._livepool import CaptureRefused, CheckFailed
+from livepool._livepool import CaptureRefused, CheckFailed, InvalidInput
 from livepool.state import State
 from livepool.structure import Structure, check_unchangeable
 
@@ -39,11 +39,12 @@ class Captured:
 
     def report(self) -> dict:
         """Sizes in bytes and times in ms: ops, buffers, sum_bytes, eager_live_peak_bytes, lower_bound_bytes,
-        arena_bytes, capture_ms, plan_ms, replays, hits, misses, …"""
+        arena_bytes, capture_ms, plan_ms, replays, hits, misses, launches (of a CUDA graph), not_launched (why the last
+        replay was no launch, if mode="graph"), …"""
         return self._graph.report()
 
 
-def capture(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Captured:
+def capture(fn: Callable[..., Any], *args: Any, mode: str = "replay", outputs: str = "fresh", **kwargs: Any) -> Captured:
     """Runs fn(*args, **kwargs) once, records its operators, and plans the memory of a replay.
 
     fn is a module in eval mode or a function of tensors; grad mode must be off. What it owns (parameters, buffers and
@@ -52,11 +53,30 @@ def capture(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Captured:
     global variable, a class, a set or an array. The example arguments are not kept, apart from objects that are no
     tensors. Raises NotInstalled before livepool.install(), and CaptureRefused, naming the operator or the argument,
     where a graph would not do what fn does.
+
+    mode: "replay" runs the operators one by one. "graph" captures them into a CUDA graph, which a replay launches; a pass
+    that cannot be one (it is on the CPU, the host reads a result, an operator waits for the device) is replayed, and one
+    line on stderr and report()["not_launched"] say why. Arguments are copied in, but those that the pass writes to or
+    returns are used where they lie: a replay with others of them runs the operators one by one. CUDA graphs pin the
+    arena's memory while they live: trim() raises then.
+    outputs, with mode="graph": "fresh" copies them for the caller; "arena" gives the arena's own bytes, which the next
+    replay of whichever graph overwrites.
+    An argument of fn that is itself called mode or outputs must be passed by position.
     """
-    return _capture(fn, args, kwargs, in_place=True)
+    return _capture(fn, args, kwargs, mode=mode, outputs=outputs)
 
 
-def _capture(fn: Callable[..., Any], args: tuple, kwargs: dict, in_place: bool) -> Captured:
+def _capture(fn: Callable[..., Any], args: tuple, kwargs: dict, mode: str = "replay", outputs: str = "fresh",
+             **passes: bool) -> Captured:
+    """passes: in_place, fold_constants, order_for_memory; all are on unless set to False here."""
+    if mode not in _livepool.Mode.__members__:
+        raise InvalidInput(f"mode is 'replay' or 'graph', not {mode!r}")
+    if outputs not in ("fresh", "arena"):
+        raise InvalidInput(f"outputs is 'fresh' or 'arena', not {outputs!r}")
+    options = _livepool.CaptureOptions()
+    options.mode, options.outputs_in_arena = _livepool.Mode.__members__[mode], outputs == "arena"
+    for name, on in passes.items():
+        setattr(options, name, on)
     if not callable(fn):
         raise TypeError(f"capture() needs a callable, not a {type(fn).__name__}")
     arguments, tensors = Structure.of(_call(args, kwargs), "call")
@@ -66,7 +86,7 @@ def _capture(fn: Callable[..., Any], args: tuple, kwargs: dict, in_place: bool) 
     call = _FlatCall(fn, arguments, State.of(fn, [each for _, each in objects]), (args, kwargs, tensors))
     names = [name for name, other in zip(arguments.names, arguments.others) if Structure.is_tensor(other)]
     with host_reads.refused():
-        graph = _livepool.capture(call, tensors, call.state.tensors, names, in_place)
+        graph = _livepool.capture(call, tensors, call.state.tensors, names, options)
     for name, each in call.results.objects():
         if not any(each is other for _, other in objects):
             raise CaptureRefused(f"{name} is a {type(each).__name__}, which a replay cannot make anew; return tensors, numbers and "

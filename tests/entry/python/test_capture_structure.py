@@ -101,11 +101,11 @@ class Mode(enum.Enum):
 
 
 class TestMismatch:
-    def fn(self, x, factor=2, name="a", flag=True, mode=Mode.PLUS, dtype=torch.float32, **more):
+    def fn(self, x, factor=2, name="a", flag=True, kind=Mode.PLUS, dtype=torch.float32, **more):
         return (x * factor + (1 if flag else 0)).to(dtype) + sum(more.values())
 
     @pytest.mark.parametrize("name, value, other", [("factor", 2, 3), ("factor", 2, 2.0), ("factor", 1, True), ("name", "a", "b"),
-                                                    ("flag", True, False), ("mode", Mode.PLUS, Mode.MINUS), ("factor", 2, None),
+                                                    ("flag", True, False), ("kind", Mode.PLUS, Mode.MINUS), ("factor", 2, None),
                                                     ("dtype", torch.float32, torch.float64), ("factor", 2, torch.tensor(2)),
                                                     ("factor", torch.tensor(2), 2), ("factor", 0.0, -0.0)])
     def test_other_constant(self, livepool, same, name, value, other):

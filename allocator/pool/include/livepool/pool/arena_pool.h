@@ -41,14 +41,18 @@ class ArenaPool {
   // An arena with `height` bytes mapped, held by the calling thread, none of whose live slots lies below
   // `height`. Throws OutOfMemory, also if all kMaxArenas are taken. Give it back with Return.
   PlannedArena& Borrow(Bytes height);
+  // The same for one arena; false if somebody else holds it, or if a live slot lies below `height`.
+  bool TryBorrow(PlannedArena& arena, Bytes height);
   void Return(PlannedArena& arena);
 
   // The arena that `address` lies in, or null. Wait-free.
   PlannedArena* Find(const void* address) const;
 
-  // Gives the memory of idle arenas back to the device; returns the bytes. An arena in use, or with live
+  // Gives the memory of idle arenas back to the device; returns the bytes. An arena in use, or pinned, or with live
   // tensors, stays.
   Bytes Trim();
+  // How many arenas CUDA graphs keep where they are.
+  int PinnedArenas() const;
 
   void Count(std::int64_t hits, std::int64_t misses, std::int64_t upstream);
   PoolStats Stats() const;
@@ -56,6 +60,7 @@ class ArenaPool {
  private:
   PlannedArena* HoldFree(Bytes height);  // null: none is free
   PlannedArena& MakeArenaLocked();
+  void GrowHeld(PlannedArena& arena, Bytes height);
   void GrowOrThrow(PlannedArena& arena, Bytes height);
 
   static constexpr std::size_t kMaxArenas = 64;  // passes that run at once, and arenas that live slots block
