@@ -54,4 +54,10 @@ SlotTable MakeSlotTable(const Packing& packing, const Plan& plan, const std::vec
   return table;
 }
 
+SlotTable MovedTo(SlotTable table, const Plan& plan) {
+  table.height = plan.height;
+  for (std::size_t i = 0; i < table.ranges.size(); ++i) table.ranges[i].offset = plan.offsets.at(i);
+  return table;
+}
+
 }  // namespace livepool

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 README_LINES = 150
-FOLDERS = ("allocator", "graph_capture", "entry", "tests", "scripts", "cmake", "docs", ".ci")
+FOLDERS = ("allocator", "eager", "graph_capture", "entry", "tests", "scripts", "cmake", "docs", ".ci")
 CODE = re.compile(r"`([^`]+)`")
 PATH = re.compile(rf"^(?:{'|'.join(re.escape(folder) for folder in FOLDERS)})/[\w./*{{}},+-]*$")
 BRACES = re.compile(r"\{([^{}]*)\}")

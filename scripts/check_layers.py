@@ -5,7 +5,8 @@
 
 A file includes its own layer and lower ones only:
 
-    base < plan < backend < pool < torch      graph: base, plan, pool      capture: all of these      entry: everything
+    base < plan < backend < pool < eager < torch      graph: base, plan, pool      capture: all but eager
+    entry: everything
 
 Headers of torch (torch, ATen, c10) and of CUDA are for allocator/torch, graph_capture/torch and entry only.
 Files under tests/ may include anything. Prints `file:line: message`; exits with 1 where a rule is broken.
@@ -21,10 +22,11 @@ ALLOWED = {
     "plan": {"base"},
     "backend": {"base", "plan"},
     "pool": {"base", "plan", "backend"},
-    "torch": {"base", "plan", "backend", "pool"},
+    "eager": {"base", "plan", "backend", "pool"},
+    "torch": {"base", "plan", "backend", "pool", "eager"},
     "graph": {"base", "plan", "pool"},
     "capture": {"base", "plan", "backend", "pool", "torch", "graph"},
-    "entry": {"base", "plan", "backend", "pool", "torch", "graph", "capture"},
+    "entry": {"base", "plan", "backend", "pool", "eager", "torch", "graph", "capture"},
 }
 # The longest matching folder decides.
 FOLDERS = {
@@ -32,12 +34,13 @@ FOLDERS = {
     "allocator/plan": "plan",
     "allocator/backend": "backend",
     "allocator/pool": "pool",
+    "eager": "eager",
     "allocator/torch": "torch",
     "graph_capture": "graph",
     "graph_capture/torch": "capture",
     "entry": "entry",
 }
-CHECKED = ("allocator", "graph_capture", "entry")
+CHECKED = ("allocator", "eager", "graph_capture", "entry")
 SEES_TORCH = {"torch", "capture", "entry"}
 SOURCES = {".h", ".hh", ".hpp", ".inl", ".ipp", ".c", ".cc", ".cpp", ".cxx", ".cu", ".cuh"}
 

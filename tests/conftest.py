@@ -6,6 +6,7 @@ does a replay give eager's result, byte for byte, on bytes that the capture has 
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Callable
 from typing import Any
@@ -68,6 +69,9 @@ def assert_same(got: Any, want: Any, what: str = "result") -> None:
     for i, (a, b) in enumerate(zip(got_leaves, want_leaves)):
         name = f"{what}, leaf {i}"
         assert type(a) is type(b), name
+        if dataclasses.is_dataclass(b):
+            assert_same(vars(a), vars(b), name)
+            continue
         if not isinstance(b, torch.Tensor):
             assert a == b or (a != a and b != b), name
             continue
@@ -146,3 +150,15 @@ def normal(*shapes, dtype=None):
 @pytest.fixture(name="normal")
 def _normal():
     return normal
+
+
+@pytest.fixture
+def wrapped(livepool):
+    """wrapped(module, **options): a twin of `module`, wrapped; captured at the first call unless told otherwise. `module` stays
+    what it is, as the reference."""
+    import copy
+
+    def wrap(module, capture_after: int = 1, **options):
+        return livepool.wrap(copy.deepcopy(module), capture_after=capture_after, **options)
+
+    return wrap

@@ -154,6 +154,7 @@ void CudaBackend::RetryReleases() noexcept {
 
 void CudaBackend::Fill(std::byte* address, Bytes size, std::byte value, StreamHandle stream) noexcept {
   const CurrentContext current(driver_, opened_.context);
+  if (current.result() != cuda::kSuccess) return;  // the caller's context may be another device's
   driver_.MemsetD8Async(AsDevicePtr(address), std::to_integer<unsigned char>(value), static_cast<std::size_t>(size),
                         stream);
 }

@@ -43,6 +43,9 @@ const char* Apply(const std::string& name, const std::string& value, Env& env) {
     else return "none, nan or zero";
   } else if (name == "LIVEPOOL_CHECK") {
     if (!ParseCheck(value, env.check)) return "first, every:N or off";
+  } else if (name == "LIVEPOOL_SEARCH") {
+    if (value != "background" && value != "off") return "background or off";
+    env.search = value == "background";
   } else if (name == "LIVEPOOL_LOG") {
     if (value == "off") env.log = LogLevel::kOff;
     else if (value == "warning") env.log = LogLevel::kWarning;

@@ -46,6 +46,8 @@ Column MakeColumn(const Problem& problem, const Sections& sections, Key key) {
       return MakeColumn(problem, [](const Buffer& b) { return Descending(b.size); });
     case Key::kArea:
       return MakeColumn(problem, [](const Buffer& b) { return Descending(Area(b)); });
+    case Key::kAlignment:
+      return MakeColumn(problem, [](const Buffer& b) { return Descending(b.alignment); });
     case Key::kPeak: {
       Column column;
       column.reserve(problem.buffers.size());
@@ -78,6 +80,8 @@ const char* Name(Key key) {
       return "peak";
     case Key::kSections:
       return "sections";
+    case Key::kAlignment:
+      return "alignment";
   }
   return "";  // not reached
 }

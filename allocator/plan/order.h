@@ -11,13 +11,14 @@
 namespace livepool {
 
 enum class Key {
-  kBirth,     // earliest birth first
-  kDeath,     // latest death first
-  kLifetime,  // longest first
-  kSize,      // largest first
-  kArea,      // largest size x lifetime first
-  kPeak,      // first the buffer that lives through the highest peak of live bytes
-  kSections,  // first the buffer that lives through most sections
+  kBirth,      // earliest birth first
+  kDeath,      // latest death first
+  kLifetime,   // longest first
+  kSize,       // largest first
+  kArea,       // largest size x lifetime first
+  kPeak,       // first the buffer that lives through the highest peak of live bytes
+  kSections,   // first the buffer that lives through most sections
+  kAlignment,  // largest first
 };
 
 // Lexicographic; the smaller id breaks the last tie, so that an order is total.

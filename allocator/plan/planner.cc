@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "check_problem.h"
+#include "fixed_bound.h"
 #include "livepool/base/error.h"
 #include "livepool/plan/lower_bound.h"
 #include "portfolio.h"
@@ -17,6 +18,7 @@
 #include "rule.h"
 #include "search_schedule.h"
 #include "sections.h"
+#include "shortcuts.h"
 
 namespace livepool {
 namespace {
@@ -38,42 +40,20 @@ const Buffer* FirstFixed(const Problem& problem) {
   return first;
 }
 
-// The top of the highest fixed buffer; 0 if there is none.
-Bytes FixedTop(const Problem& problem) {
-  Bytes top = 0;
-  for (const Buffer& buffer : problem.buffers) {
-    if (buffer.fixed_offset) top = std::max(top, *buffer.fixed_offset + buffer.size);
-  }
-  return top;
-}
-
-// Problems whose answer is plain.
-std::optional<Plan> Shortcut(const Problem& problem) {
-  if (problem.buffers.empty()) return Plan{.offsets = {}, .height = 0, .lower_bound = 0, .algorithm = "empty"};
-  if (problem.buffers.size() > 1) return std::nullopt;
-  const Buffer& only = problem.buffers.front();
-  const Bytes offset = only.fixed_offset.value_or(0);
-  return Plan{.offsets = {offset},
-              .height = offset + only.size,
-              .lower_bound = only.size,
-              .algorithm = "one buffer",
-              .proved_bound = only.fixed_offset ? offset + only.size : 0};
-}
-
 // The best plan so far, and whether it is time to stop.
 class Incumbent {
  public:
   Incumbent(const Problem& problem, const PlannerOptions& options, const PlanProgress& progress)
       : problem_(problem), options_(options), progress_(progress), start_(Clock::now()) {
     plan_.lower_bound = LowerBound(problem);
-    const Bytes fixed_top = FixedTop(problem);
-    if (fixed_top > plan_.lower_bound) plan_.proved_bound = fixed_top;
+    Prove(FixedBound(problem));
   }
 
   Bytes limit() const { return found_ ? plan_.height : kNoLimit; }
   bool found() const { return found_; }
+  Bytes bound() const { return std::max(plan_.lower_bound, plan_.proved_bound); }
   // Of what is worth finding.
-  Bytes goal() const { return std::max(options_.capacity.value_or(0), Bound()); }
+  Bytes goal() const { return std::max(options_.capacity.value_or(0), bound()); }
 
   void Offer(const Offsets& offsets, const std::string& algorithm) {
     const Bytes height = Height(problem_, offsets);
@@ -84,8 +64,8 @@ class Incumbent {
     found_ = true;
   }
 
-  void Prove(Bytes bound) {
-    if (bound > Bound()) plan_.proved_bound = bound;
+  void Prove(Bytes proved) {
+    if (proved > bound()) plan_.proved_bound = proved;
   }
 
   // A plan is there that need not get better, or may not for lack of time.
@@ -108,8 +88,6 @@ class Incumbent {
  private:
   using Clock = std::chrono::steady_clock;
 
-  Bytes Bound() const { return std::max(plan_.lower_bound, plan_.proved_bound); }
-
   const Problem& problem_;
   const PlannerOptions& options_;
   const PlanProgress& progress_;
@@ -118,6 +96,13 @@ class Incumbent {
   bool found_ = false;
   bool stopped_ = false;
 };
+
+// Their plans end at the bound, if they have one.
+void TryShortcuts(const Problem& problem, Incumbent& best) {
+  if (const RuleResult offsets = Stack(problem)) best.Offer(*offsets, "stack");
+  if (best.found()) return;
+  if (const RuleResult offsets = ColourIntervals(problem)) best.Offer(*offsets, "interval colouring");
+}
 
 // Rules cannot be interrupted: none is begun that, if it takes as long as the longest so far, would end too late.
 // Side by side only in batches whose results are taken in sequence, so that threads do not change the plan.
@@ -158,16 +143,19 @@ Plan MakePlan(const Problem& problem, const PlannerOptions& options, const PlanP
     throw InvalidInput("PlannerOptions: every rule is off; leave at least one on");
   }
   CheckProblem(problem);
-  if (std::optional<Plan> plan = Shortcut(problem)) return *std::move(plan);
+  if (problem.buffers.empty()) return {.offsets = {}, .height = 0, .lower_bound = 0, .algorithm = "empty"};
 
   Incumbent best(problem, options, progress);
+  if (options.shortcuts) TryShortcuts(problem, best);
+  if (best.Done()) return best.Take();
   const Sections sections = CutIntoSections(problem);
   const RangeTree tree(sections);
-  RunRules(Portfolio(problem, sections, tree, options), options, best);
+  RunRules(Portfolio(problem, sections, tree, best.bound(), options), options, best);
   if (!best.found()) {
     // Without fixed offsets the first rule runs without a limit, and gives a plan. So there is one.
     throw InvalidInput("buffer " + std::to_string(FirstFixed(problem)->id) +
-                       ": it has a fixed offset, which only PlannerOptions::offset_best_fit honours; turn it on");
+                       ": it has a fixed offset, which whole slots do not honour; turn on PlannerOptions::skyline or "
+                       "offset_best_fit");
   }
   if (!best.Done()) Search(problem, sections, options, best);
   return best.Take();

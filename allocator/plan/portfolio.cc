@@ -64,33 +64,45 @@ std::string NameOf(const SkylineRule& rule) {
   return name;
 }
 
-std::vector<Order> BestFitOrders() {
-  return {
+bool AlignmentsDiffer(const Problem& problem) {
+  return std::any_of(problem.buffers.begin(), problem.buffers.end(),
+                     [&](const Buffer& buffer) { return buffer.alignment != problem.buffers.front().alignment; });
+}
+
+std::vector<Order> BestFitOrders(const Problem& problem) {
+  std::vector<Order> orders = {
       {Key::kBirth, Key::kSize},
       {Key::kSize, Key::kLifetime, Key::kBirth},
       {Key::kArea, Key::kSize, Key::kBirth},
       {Key::kLifetime, Key::kSize, Key::kBirth},
   };
+  // What is placed later fills the gaps that alignment leaves: so the largest alignments come first.
+  if (AlignmentsDiffer(problem)) {
+    orders.push_back({Key::kAlignment, Key::kSize, Key::kBirth});
+    orders.push_back({Key::kAlignment, Key::kArea, Key::kBirth});
+    orders.push_back({Key::kAlignment, Key::kLifetime, Key::kBirth});
+  }
+  return orders;
 }
 
 }  // namespace
 
-std::vector<Rule> Portfolio(const Problem& problem, const Sections& sections, const RangeTree& tree,
+std::vector<Rule> Portfolio(const Problem& problem, const Sections& sections, const RangeTree& tree, Bytes bound,
                             const PlannerOptions& options) {
   const bool fixed = std::any_of(problem.buffers.begin(), problem.buffers.end(),
                                  [](const Buffer& buffer) { return buffer.fixed_offset.has_value(); });
-  const bool only_best_fit = fixed || (!options.skyline && !options.whole_slots);
+  const bool only_best_fit = !options.skyline && (fixed || !options.whole_slots);
   std::vector<Rule> rules;
   if (options.skyline) {
     for (const SkylineRule& rule : SkylineRules()) {
-      rules.push_back({NameOf(rule), false, [&problem, &sections, &tree, rule](Bytes limit) {
+      rules.push_back({NameOf(rule), true, [&problem, &sections, &tree, rule, bound](Bytes limit) {
                          return Skyline(problem, sections, tree,
-                                        {SortBuffers(problem, sections, rule.order), rule.tightness}, limit);
+                                        {SortBuffers(problem, sections, rule.order), rule.tightness, bound}, limit);
                        }});
     }
   }
   if (options.offset_best_fit && (only_best_fit || CountOverlappingPairs(sections) <= kMaxPairs)) {
-    for (const Order& order : BestFitOrders()) {
+    for (const Order& order : BestFitOrders(problem)) {
       rules.push_back({"offset best fit by " + ToString(order), true, [&problem, &sections, order](Bytes limit) {
                          return OffsetBestFit(problem, SortBuffers(problem, sections, order), limit);
                        }});

@@ -37,6 +37,7 @@ class RangeTree {
 
   // Nodes 1 (the root) to 2 * leaf_count() - 1; the children of node i are 2i and 2i + 1, the leaves come last.
   Index leaf_count() const { return leaf_count_; }
+  std::size_t buffer_count() const { return buffer_of_.size(); }
   const Box& box(Index node) const { return boxes_[node]; }
 
   // The slots [slot_begin(leaf), slot_begin(leaf + 1)) of a leaf, counted from 0, hold its buffers: at most

@@ -12,6 +12,10 @@
 //       1 | |     +~~~~~~+     |
 //         +-0-----3------6-----8--> sections
 //
+// Fixed buffers are obstacles. Levels stop at the offset of the lowest one ahead, and a buffer fits only if its top does
+// not pass that. When the lowest level has come to an obstacle's offset, its whole range is flat, at that offset: then it
+// is placed as any other buffer. (No level on its range can be higher, and none is lower than the lowest.)
+//
 // No pair of buffers is ever compared, so that neither time nor memory depends on how many overlap.
 //
 // Tight sections. To reach the lower bound, a section may lose no more than its slack,
@@ -38,10 +42,12 @@ struct SkylineOptions {
   std::vector<std::size_t> by_rank;  // the indices of all buffers, best first
   // Share of the lower bound below which slack is scarce; none: every section is treated alike.
   std::optional<double> tightness = std::nullopt;
+  // What slack is measured from, if that is more than the lower bound: fixed buffers may force more.
+  Bytes bound = 0;
 };
 
-// A rule (rule.h). `tree` is that of `sections`. The space that alignment leaves below a buffer is lost. Does not
-// honour fixed offsets.
+// A rule (rule.h). `tree` is that of `sections`. The space that alignment leaves below a buffer is lost. Honours fixed
+// offsets.
 [[nodiscard]] RuleResult Skyline(const Problem& problem, const Sections& sections, const RangeTree& tree,
                                  const SkylineOptions& options, Bytes limit = kNoLimit);
 

@@ -7,7 +7,7 @@ namespace livepool {
 UnplacedBuffers::UnplacedBuffers(const RangeTree& tree, const std::vector<std::size_t>& by_rank)
     : tree_(tree),
       buffer_of_rank_(by_rank.begin(), by_rank.end()),
-      rank_of_slot_(by_rank.size()),
+      rank_of_slot_(tree.buffer_count(), kNone),
       best_(2 * std::size_t{tree.leaf_count()}, kNone),
       count_(by_rank.size()) {
   for (Index rank = 0; rank < by_rank.size(); ++rank) {
@@ -20,18 +20,28 @@ UnplacedBuffers::UnplacedBuffers(const RangeTree& tree, const std::vector<std::s
     best_[node] = std::min(best_[2 * node], best_[2 * node + 1]);
 }
 
-std::optional<std::size_t> UnplacedBuffers::BestInside(const SectionRange& gap) const {
+std::optional<std::size_t> UnplacedBuffers::BestInside(const SectionRange& gap, const Fits& fits) const {
   const auto begin = static_cast<Index>(gap.begin);
   const auto end = static_cast<Index>(gap.end);
-  return Run({.first_begin = begin, .last_begin = end, .first_end = begin, .last_end = end});
+  return Run(
+      {.first_begin = begin, .last_begin = end, .first_end = begin, .last_end = end, .fits = fits ? &fits : nullptr});
 }
 
-std::optional<std::size_t> UnplacedBuffers::BestInside(const SectionRange& gap, SectionIndex section) const {
+std::optional<std::size_t> UnplacedBuffers::BestInside(const SectionRange& gap, SectionIndex section,
+                                                       const Fits& fits) const {
   const auto covered = static_cast<Index>(section);
   return Run({.first_begin = static_cast<Index>(gap.begin),
               .last_begin = covered,
               .first_end = covered + 1,
-              .last_end = static_cast<Index>(gap.end)});
+              .last_end = static_cast<Index>(gap.end),
+              .fits = fits ? &fits : nullptr});
+}
+
+std::optional<std::size_t> UnplacedBuffers::BestOverlapping(const SectionRange& range) const {
+  return Run({.first_begin = 0,
+              .last_begin = static_cast<Index>(range.end) - 1,
+              .first_end = static_cast<Index>(range.begin) + 1,
+              .last_end = kNone});
 }
 
 std::optional<std::size_t> UnplacedBuffers::Run(Search search) const {
@@ -63,7 +73,8 @@ void UnplacedBuffers::Descend(Index node, Search& search) const {
     return;
   }
   if (box.first_begin >= search.first_begin && box.last_begin <= search.last_begin &&
-      box.first_end >= search.first_end && box.last_end <= search.last_end) {
+      box.first_end >= search.first_end && box.last_end <= search.last_end &&
+      search.Accepts(buffer_of_rank_[best_[node]])) {
     search.best = best_[node];
     return;
   }
@@ -81,7 +92,8 @@ void UnplacedBuffers::ScanLeaf(Index leaf, Search& search) const {
   for (Index slot = tree_.slot_begin(leaf); slot < tree_.slot_begin(leaf + 1); ++slot) {
     const RangeTree::Point& point = tree_.point_of(slot);
     if (rank_of_slot_[slot] < search.best && point.begin >= search.first_begin && point.begin <= search.last_begin &&
-        point.end >= search.first_end && point.end <= search.last_end) {
+        point.end >= search.first_end && point.end <= search.last_end &&
+        search.Accepts(buffer_of_rank_[rank_of_slot_[slot]])) {
       search.best = rank_of_slot_[slot];
     }
   }

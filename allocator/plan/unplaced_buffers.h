@@ -1,7 +1,8 @@
-// The buffers that the skyline has yet to place, asked by section range.
+// The buffers that the skyline has yet to pass, asked by section range.
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <vector>
@@ -17,15 +18,20 @@ namespace livepool {
 // O(log n) on real traces; O(sqrt n) nodes on the boundary of a quadrant in the worst case, times those of bad rank.
 class UnplacedBuffers {
  public:
-  // All buffers. `by_rank` lists their indices, best first. `tree` must outlive this object.
+  // All buffers, or some: `by_rank` lists their indices, best first. `tree` must outlive this object.
   UnplacedBuffers(const RangeTree& tree, const std::vector<std::size_t>& by_rank);
 
   bool empty() const { return count_ == 0; }
 
+  // What else a buffer must fulfil to be an answer; empty: nothing.
+  using Fits = std::function<bool(std::size_t buffer)>;
+
   // The best-ranked buffer whose range lies inside `gap`.
-  std::optional<std::size_t> BestInside(const SectionRange& gap) const;
+  std::optional<std::size_t> BestInside(const SectionRange& gap, const Fits& fits = {}) const;
   // The same among those that cover `section`, which lies in the gap.
-  std::optional<std::size_t> BestInside(const SectionRange& gap, SectionIndex section) const;
+  std::optional<std::size_t> BestInside(const SectionRange& gap, SectionIndex section, const Fits& fits = {}) const;
+  // The best-ranked buffer whose range has a section in common with `range`.
+  std::optional<std::size_t> BestOverlapping(const SectionRange& range) const;
 
   // Takes out a buffer that is there. O(log n).
   void Remove(std::size_t buffer);
@@ -37,7 +43,10 @@ class UnplacedBuffers {
   // A query on its way: begin in [first_begin, last_begin], end in [first_end, last_end], rank below `best`.
   struct Search {
     Index first_begin, last_begin, first_end, last_end;
+    const Fits* fits = nullptr;  // null: everything does
     Index best = kNone;
+
+    bool Accepts(std::size_t buffer) const { return fits == nullptr || (*fits)(buffer); }
   };
 
   std::optional<std::size_t> Run(Search search) const;

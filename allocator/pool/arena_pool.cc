@@ -4,12 +4,15 @@
 #include <compare>
 
 #include "livepool/base/error.h"
+#include "livepool/pool/forked.h"
 
 namespace livepool {
 
 ArenaPool::ArenaPool(DeviceId device, std::unique_ptr<Backend> backend, Bytes reserve,
                      std::function<void()> on_pressure)
-    : device_(device), backend_(std::move(backend)), reserve_(reserve), on_pressure_(std::move(on_pressure)) {}
+    : device_(device), backend_(std::move(backend)), reserve_(reserve), on_pressure_(std::move(on_pressure)) {
+  NoticeForks();
+}
 
 PlannedArena& ArenaPool::MakeArenaLocked() {
   const std::size_t count = count_.load(std::memory_order_relaxed);
@@ -50,6 +53,9 @@ PlannedArena* ArenaPool::HoldFree(Bytes height) {
 }
 
 PlannedArena& ArenaPool::Borrow(Bytes height) {
+  if (InForkedChild()) {
+    throw ArenasExhausted("livepool: a forked process is served by PyTorch's own allocator alone", height);
+  }
   PlannedArena* found = HoldFree(height);
   if (found == nullptr) {
     const std::lock_guard lock(mutex_);
@@ -109,6 +115,7 @@ PlannedArena* ArenaPool::Find(const void* address) const {
 }
 
 Bytes ArenaPool::Trim() {
+  if (InForkedChild()) return 0;
   Bytes freed = 0;
   const std::size_t count = count_.load(std::memory_order_acquire);
   for (std::size_t i = 0; i < count; ++i) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "livepool/pool/forked.h"
 #include "livepool/pool/thread_state.h"
 
 namespace livepool {
@@ -31,6 +32,7 @@ BoundTable* PlannedArena::Bind(const SlotTable& table) {
 }
 
 void PlannedArena::Unbind(BoundTable* table) {
+  if (InForkedChild()) return;
   const std::lock_guard lock(tables_mutex_);
   const auto it = std::find_if(tables_.begin(), tables_.end(), [&](const auto& each) { return each.get() == table; });
   retired_.push_back(std::move(*it));
@@ -95,6 +97,7 @@ void PlannedArena::Free(const void* address) noexcept {
 void PlannedArena::Drop(Slot& slot, int count) noexcept {
   slot.live -= count;
   if (slot.live > 0) return;
+  slot.death = clock_;
   live_.Remove(slot);
   if (fill_ == Fill::kNan) arena_.backend().Fill(slot.begin, slot.size, std::byte{0xFF}, stream_);
 }

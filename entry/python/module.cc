@@ -2,6 +2,8 @@
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/utils/pybind.h>
 
+#include "call_key.h"
+#include "livepool/base/env.h"
 #include "livepool/livepool.h"
 #include "state_watch.h"
 
@@ -30,6 +32,7 @@ py::dict ToDict(const GraphReport& report) {
   dict["lower_bound_bytes"] = report.lower_bound_bytes;
   dict["arena_bytes"] = report.arena_bytes;
   dict["algorithm"] = report.algorithm;
+  dict["searching"] = report.searching;
   dict["capture_ms"] = report.capture_ms;
   dict["plan_ms"] = report.plan_ms;
   dict["replays"] = report.replays;
@@ -92,6 +95,14 @@ std::shared_ptr<ExecGraph> CapturePython(const py::object& fn, const Tensors& in
   return Capture(std::move(callable), inputs, std::move(options));
 }
 
+// A replay that takes the tensors out of the list, so that nobody holds them for Python.
+Tensors Consume(ExecGraph& graph, py::list list) {
+  auto inputs = list.cast<Tensors>();
+  list.attr("clear")();
+  const py::gil_scoped_release no_gil;
+  return graph.Replay(std::move(inputs));
+}
+
 // Lets Python's garbage collector look into a StateWatch.
 void MakeCollectable(PyHeapTypeObject* heap_type) {
   PyTypeObject& type = heap_type->ht_type;
@@ -104,6 +115,13 @@ void MakeCollectable(PyHeapTypeObject* heap_type) {
     if (py::detail::is_holder_constructed(self)) py::cast<StateWatch&>(py::handle(self)).Clear();
     return 0;
   };
+}
+
+// The key of a call, its tensors, and the objects that it is only good with.
+py::tuple KeyOf(const std::shared_ptr<CallRules>& rules, const py::tuple& args, const py::dict& kwargs) {
+  py::list tensors, objects;
+  CallKey key(rules, args, kwargs, tensors, objects);
+  return py::make_tuple(std::move(key), std::move(tensors), std::move(objects));
 }
 
 Bytes Trim() {
@@ -175,9 +193,23 @@ PYBIND11_MODULE(_livepool, m) {
       .def_readwrite("in_place", &CaptureOptions::in_place)
       .def_readwrite("fold_constants", &CaptureOptions::fold_constants)
       .def_readwrite("order_for_memory", &CaptureOptions::order_for_memory)
+      .def_readwrite("search_in_background", &CaptureOptions::search_in_background)
       .def_readwrite("mode", &CaptureOptions::mode)
       .def_readwrite("outputs_in_arena", &CaptureOptions::outputs_in_arena);
   m.def("capture", &CapturePython, py::arg("fn"), py::arg("inputs"), py::arg("state"), py::arg("argument_names"), py::arg("options"));
+  m.def("enabled", [] { return GetEnv().enabled; });
+  m.def("log_level", [] { return static_cast<int>(GetEnv().log); });
+  py::class_<CallRules, std::shared_ptr<CallRules>>(m, "CallRules")
+      .def(py::init([](py::dict nodes, py::object is_constant, py::object same_leaf, py::object is_plain, py::object dataclass_fields) {
+             return std::make_shared<CallRules>(CallRules{std::move(nodes), std::move(is_constant), std::move(same_leaf),
+                                                          std::move(is_plain), std::move(dataclass_fields)});
+           }),
+           py::arg("nodes"), py::arg("is_constant"), py::arg("same_leaf"), py::arg("is_plain"), py::arg("dataclass_fields"))
+      .def("key", &KeyOf);
+  py::class_<CallKey>(m, "CallKey")
+      .def("__hash__", &CallKey::Hash)
+      .def("__eq__", &CallKey::Equals)
+      .def("__str__", &CallKey::ToText);
   py::class_<StateWatch>(m, "StateWatch", py::custom_type_setup(&MakeCollectable))
       .def(py::init<py::object>(), py::arg("same"))
       .def("add_place", &StateWatch::AddPlace)
@@ -185,8 +217,10 @@ PYBIND11_MODULE(_livepool, m) {
       .def("forget", &StateWatch::Forget)
       .def("change", &StateWatch::Change);
   py::class_<ExecGraph, std::shared_ptr<ExecGraph>>(m, "ExecGraph")
-      .def("replay", &ExecGraph::Replay, py::call_guard<py::gil_scoped_release>())
+      .def("replay", py::overload_cast<const Tensors&>(&ExecGraph::Replay), py::call_guard<py::gil_scoped_release>())
+      .def("consume", &Consume)
       .def("disposable", &ExecGraph::Disposable)
+      .def("writes", &ExecGraph::Writes)
       .def("report", [](const ExecGraph& graph) { return ToDict(graph.Report()); });
 #ifdef LIVEPOOL_HAVE_CUDA
   m.attr("has_cuda") = true;

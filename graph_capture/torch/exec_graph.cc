@@ -49,21 +49,17 @@ std::optional<Versions> VersionsOf(const Tensors& tensors) {
   return versions;
 }
 
-// Arguments that are outputs of another graph, in the bytes of the arena (CaptureOptions::outputs_in_arena), as copies:
-// the pass would overwrite them. Slots of ordinary replays are nobody else's while a tensor is on them. None if there
-// are no such arguments.
-std::optional<Tensors> CopyOutOfArena(const Program& program, const Tensors& inputs) {
-  std::optional<Tensors> copied;
+// Arguments that are outputs of another graph, in the bytes of the arena (CaptureOptions::outputs_in_arena), become
+// copies: the pass would overwrite them. Slots of ordinary replays are nobody else's while a tensor is on them.
+void CopyOutOfArena(const Program& program, Tensors& inputs) {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const at::DataPtr& data = inputs[i].storage().data_ptr();
     if (data.get_context() != nullptr || data.get() == nullptr || PoolOf(program.device).Find(data.get()) == nullptr) continue;
     if (std::find(program.written_inputs.begin(), program.written_inputs.end(), i) != program.written_inputs.end()) {
       throw InvalidInput("the pass writes to an argument that lies in the arena (outputs=\"arena\"); pass a clone of it");
     }
-    if (!copied) copied = inputs;
-    (*copied)[i] = inputs[i].clone();
+    inputs[i] = inputs[i].clone();
   }
-  return copied;
 }
 
 // Of the state that the program uses and that counts versions.
@@ -109,11 +105,10 @@ struct ExecGraph::Impl {
     if (launch) SayNotLaunched(report.not_launched);
   }
 
-  Tensors Serve(const Tensors& given, Fill fill) {
+  Tensors Serve(Tensors inputs, Fill fill) {
     replays.fetch_add(1, std::memory_order_relaxed);
-    const std::optional<Tensors> copied = CopyOutOfArena(planned->program(), given);
-    const Tensors& inputs = copied ? *copied : given;
-    PlannedProgram::Run run = runner ? runner->Serve(inputs, fill) : planned->Serve(inputs, fill);
+    CopyOutOfArena(planned->program(), inputs);
+    PlannedProgram::Run run = runner ? runner->Serve(inputs, fill) : planned->Serve(std::move(inputs), fill);
     hits.fetch_add(run.hits, std::memory_order_relaxed);
     misses.fetch_add(run.misses, std::memory_order_relaxed);
     return std::move(run.outputs);
@@ -139,7 +134,7 @@ struct ExecGraph::Impl {
   }
 
   // Runs that write to the caller's tensors wait for a check, which puts bytes back and runs twice, and it for them.
-  Tensors Run(const Tensors& inputs) {
+  Tensors Run(Tensors inputs) {
     const bool writes = planned->program().Writes();
     if (CheckIsDue(inputs)) {
       std::unique_lock alone(effects, std::defer_lock);
@@ -148,7 +143,7 @@ struct ExecGraph::Impl {
     }
     std::shared_lock together(effects, std::defer_lock);
     if (writes) together.lock();
-    return Serve(inputs, GetEnv().fill);
+    return Serve(std::move(inputs), GetEnv().fill);
   }
 
   Tensors ServeChecked(const Tensors& inputs) {
@@ -173,7 +168,7 @@ struct ExecGraph::Impl {
 ExecGraph::ExecGraph(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 ExecGraph::~ExecGraph() = default;
 
-Tensors ExecGraph::Replay(const Tensors& inputs) {
+Tensors ExecGraph::Replay(Tensors&& inputs) {
   if (impl_->failed.load(std::memory_order_acquire)) {
     const std::lock_guard lock(impl_->mutex);
     throw CheckFailed(impl_->fault);
@@ -182,7 +177,7 @@ Tensors ExecGraph::Replay(const Tensors& inputs) {
   CheckInputs(program, inputs, impl_->options.argument_names);
   CheckState(program);
   CheckSurroundings(program);
-  return impl_->Run(inputs);
+  return impl_->Run(std::move(inputs));
 }
 
 bool ExecGraph::Disposable() const {
@@ -190,8 +185,15 @@ bool ExecGraph::Disposable() const {
   return impl_->checked.load(std::memory_order_relaxed) && GetEnv().check.every == 0 && !program.Writes() && !program.random;
 }
 
+bool ExecGraph::Writes() const { return impl_->planned->program().Writes(); }
+
 GraphReport ExecGraph::Report() const {
   GraphReport report = impl_->report;
+  report.searching = impl_->planned->searching();
+  const Plan plan = impl_->planned->plan();
+  report.lower_bound_bytes = plan.lower_bound;
+  report.arena_bytes = plan.height;
+  report.algorithm = plan.algorithm;
   report.replays = impl_->replays.load(std::memory_order_relaxed);
   report.hits = impl_->hits.load(std::memory_order_relaxed);
   report.misses = impl_->misses.load(std::memory_order_relaxed);
@@ -241,15 +243,13 @@ std::shared_ptr<ExecGraph> Capture(Callable fn, const Tensors& inputs, CaptureOp
   impl->report.ops = static_cast<std::int64_t>(pass.program.code.size());
   impl->report.buffers = static_cast<std::int64_t>(pass.calibration.trace.allocations.size());
   const auto plan_start = std::chrono::steady_clock::now();
-  impl->planned = std::make_unique<PlannedProgram>(std::move(pass.program), pass.calibration, pool, options.in_place);
+  impl->planned = std::make_unique<PlannedProgram>(std::move(pass.program), pass.calibration, pool, options.in_place,
+                                                   options.search_in_background && GetEnv().search);
   impl->report.plan_ms = MillisecondsSince(plan_start);
   impl->report.capture_ms = capture_ms;
   impl->report.sum_bytes = pass.sum_bytes;
   impl->report.eager_live_peak_bytes = pass.eager_live_peak_bytes;
   impl->report.in_place_buffers = impl->planned->in_place_buffers();
-  impl->report.lower_bound_bytes = impl->planned->plan().lower_bound;
-  impl->report.arena_bytes = impl->planned->plan().height;
-  impl->report.algorithm = impl->planned->plan().algorithm;
   if (options.mode != CaptureOptions::Mode::kReplay) impl->PrepareGraph(pool, inputs, options);
   impl->fn = std::move(fn);
   impl->options = std::move(options);

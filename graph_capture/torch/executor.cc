@@ -125,10 +125,10 @@ void MarkWritten(const Program& program, const std::vector<at::Tensor>& inputs) 
   for (const at::Tensor& tensor : program.written_state) BumpVersion(tensor);
 }
 
-ProgramRun::ProgramRun(const Program& program, const std::vector<at::Tensor>& inputs, RunObserver& observer)
+ProgramRun::ProgramRun(const Program& program, std::vector<at::Tensor> inputs, RunObserver& observer)
     : program_(program), observer_(observer), modes_(program.modes, program.skips_autograd), values_(program.graph.values.size()) {
   for (const auto& [id, tensor] : program.bound) At(values_, id) = tensor;
-  for (std::size_t i = 0; i < inputs.size(); ++i) At(values_, program.inputs[i]) = inputs[i];
+  for (std::size_t i = 0; i < inputs.size(); ++i) At(values_, program.inputs[i]) = std::move(inputs[i]);
 }
 
 void ProgramRun::Ops(std::size_t begin, std::size_t end) {
@@ -153,9 +153,9 @@ std::vector<at::Tensor> ProgramRun::Outputs() const {
   return outputs;
 }
 
-std::vector<at::Tensor> RunProgram(const Program& program, const std::vector<at::Tensor>& inputs, RunObserver& observer) {
+std::vector<at::Tensor> RunProgram(const Program& program, std::vector<at::Tensor> inputs, RunObserver& observer) {
   MarkWritten(program, inputs);
-  ProgramRun run(program, inputs, observer);
+  ProgramRun run(program, std::move(inputs), observer);
   run.Ops(0, program.code.size());
   return run.Outputs();
 }

@@ -24,8 +24,8 @@ class RunObserver {
 // thread from construction to destruction.
 class ProgramRun {
  public:
-  // `inputs`: as many as at capture, checked by the caller.
-  ProgramRun(const Program& program, const std::vector<at::Tensor>& inputs, RunObserver& observer);
+  // `inputs`: as many as at capture, checked by the caller. Like all values, each is dropped after its last use.
+  ProgramRun(const Program& program, std::vector<at::Tensor> inputs, RunObserver& observer);
   // Runs the ops [begin, end). Throws GuardFailed if a result that steers the program differs from the captured one;
   // what an op throws passes through unchanged.
   void Ops(std::size_t begin, std::size_t end);
@@ -46,6 +46,6 @@ void MarkWritten(const Program& program, const std::vector<at::Tensor>& inputs);
 
 // Runs `program` on `inputs` (as many as at capture, checked by the caller) and returns its outputs.
 // Throws as ProgramRun::Ops does.
-std::vector<at::Tensor> RunProgram(const Program& program, const std::vector<at::Tensor>& inputs, RunObserver& observer);
+std::vector<at::Tensor> RunProgram(const Program& program, std::vector<at::Tensor> inputs, RunObserver& observer);
 
 }  // namespace livepool

@@ -39,7 +39,7 @@ void SayNotLaunched(const std::string& why) {
 
 struct GraphRunner::Captured {
   PlannedArena* arena = nullptr;
-  const BoundTable* table = nullptr;
+  std::shared_ptr<ServedPlan> plan;
   std::vector<const void*> fixed;
   std::vector<at::Tensor> copies;  // of Program::copied_inputs, flat; not owned
   ServedOutputs outputs;
@@ -80,8 +80,9 @@ bool GraphRunner::MayLaunch() const {
 void GraphRunner::Prepare(const std::vector<at::Tensor>& inputs) {
   if (!MayLaunch()) return;
   try {
-    const HeldArena held(*home_, planned_.plan().height);
-    if (held.get() != nullptr) (void)IsReady(*held.get(), inputs);
+    const std::shared_ptr<ServedPlan> plan = planned_.TakePlan();
+    const HeldArena held(*home_, plan->table().height);
+    if (held.get() != nullptr) (void)IsReady(*held.get(), plan, inputs);
   } catch (const OutOfMemory& error) {
     TORCH_CHECK_WITH(OutOfMemoryError, false, error.what());
   }
@@ -90,10 +91,11 @@ void GraphRunner::Prepare(const std::vector<at::Tensor>& inputs) {
 PlannedProgram::Run GraphRunner::Serve(const std::vector<at::Tensor>& inputs, Fill fill) {
   if (MayLaunch()) {
     try {
-      const HeldArena held(*home_, planned_.plan().height);
+      const std::shared_ptr<ServedPlan> plan = planned_.TakePlan();
+      const HeldArena held(*home_, plan->table().height);
       if (held.get() == nullptr) {
         NotLaunched("the arena of the graphs is in use, or tensors of another pass live there", /*warn=*/false);
-      } else if (IsReady(*held.get(), inputs)) {
+      } else if (IsReady(*held.get(), plan, inputs)) {
         return Launch(*held.get(), inputs, fill);
       }
     } catch (const OutOfMemory& error) {
@@ -110,9 +112,9 @@ PlannedProgram::Run GraphRunner::RunOps(const std::vector<at::Tensor>& inputs, F
   return run;
 }
 
-bool GraphRunner::IsReady(PlannedArena& arena, const std::vector<at::Tensor>& inputs) {
+bool GraphRunner::IsReady(PlannedArena& arena, const std::shared_ptr<ServedPlan>& plan, const std::vector<at::Tensor>& inputs) {
   const std::vector<const void*> fixed = AddressesOfFixed(program(), inputs);
-  if (captured_ != nullptr && captured_->arena == &arena && captured_->table == &planned_.BoundTo(arena)) {
+  if (captured_ != nullptr && captured_->arena == &arena && captured_->plan == plan) {
     if (captured_->fixed == fixed) return true;
     if (fixed != wanted_fixed_) {
       wanted_fixed_ = fixed;
@@ -120,14 +122,14 @@ bool GraphRunner::IsReady(PlannedArena& arena, const std::vector<at::Tensor>& in
       return false;
     }
   }
-  captured_.reset();
+  DropFor(arena, *plan);
   if (captures_.load(std::memory_order_relaxed) >= kMostCaptures) {
     given_up_.store(true, std::memory_order_release);
     NotLaunched("the arguments that the pass writes to or returns lie at other places again and again", /*warn=*/true);
     return false;
   }
   try {
-    CaptureOn(arena, inputs);
+    CaptureOn(arena, plan, inputs);
   } catch (const std::exception& error) {
     captured_.reset();
     given_up_.store(true, std::memory_order_release);
@@ -137,18 +139,27 @@ bool GraphRunner::IsReady(PlannedArena& arena, const std::vector<at::Tensor>& in
   return captured_ != nullptr;
 }
 
-void GraphRunner::CaptureOn(PlannedArena& arena, const std::vector<at::Tensor>& inputs) {
+// The graph of an old plan has kept the arena as large as that plan.
+void GraphRunner::DropFor(PlannedArena& arena, const ServedPlan& plan) {
+  const bool smaller = captured_ != nullptr && captured_->plan->table().height > plan.table().height;
+  captured_.reset();
+  if (!smaller || arena.arena().pinned()) return;
+  (void)arena.TrimHeld();
+  arena.arena().Grow(plan.table().height);
+}
+
+void GraphRunner::CaptureOn(PlannedArena& arena, const std::shared_ptr<ServedPlan>& plan, const std::vector<at::Tensor>& inputs) {
   auto made = std::make_unique<Captured>();
   made->arena = &arena;
-  made->table = &planned_.BoundTo(arena);
+  made->plan = plan;
   made->fixed = AddressesOfFixed(program(), inputs);
   {
     const CaptureStream stream(*home_);
     const DevicePassScope order(program().device, arena);
     if (GetEnv().fill == Fill::kZero) {
-      arena.arena().backend().Fill(arena.arena().base(), made->table->height, std::byte{0}, CurrentStream(program().device));
+      arena.arena().backend().Fill(arena.arena().base(), plan->table().height, std::byte{0}, CurrentStream(program().device));
     }
-    Pass pass(pool_, arena, *made->table, CurrentStream(program().device), Fill::kNone);
+    Pass pass(pool_, arena, plan->BoundTo(arena), CurrentStream(program().device), Fill::kNone);
     SlotServer server(pass, planned_.in_place_inputs());
     ProgramRun run(program(), inputs, server);
     run.Ops(0, program().copying_ops);
@@ -172,7 +183,7 @@ PlannedProgram::Run GraphRunner::Launch(PlannedArena& arena, const std::vector<a
   MarkWritten(program(), inputs);
   const DevicePassScope order(program().device, arena);
   if (fill == Fill::kNan) {
-    arena.arena().backend().Fill(arena.arena().base(), captured_->table->height, std::byte{0xFF}, CurrentStream(program().device));
+    arena.arena().backend().Fill(arena.arena().base(), captured_->plan->table().height, std::byte{0xFF}, CurrentStream(program().device));
   }
   {
     const at::AutoDispatchBelowADInplaceOrView below;

@@ -20,9 +20,9 @@ void SayNotLaunched(const std::string& why);
 // The program copies its arguments first (copied_inputs.h) and has its outputs in the arena. The graph holds the ops
 // after the copies, on the addresses that the plan has on the home's arena. A launch is: hold the arena, copy the
 // arguments to where the plan has them, launch, copy the outputs out. A launch needs what the capture had: that
-// arena without live slots, the same table on it, and the arguments that are not copied at their addresses. If one of
-// these differs, the ops are run one by one for that pass; after a second pass in a row with the same new addresses,
-// or with a new table, the graph is captured anew.
+// arena without live slots, and the arguments that are not copied at their addresses. If one of these differs, the ops are
+// run one by one for that pass; after a second pass in a row with the same new addresses, and for a new plan (Note
+// [Swapping plans]), the graph is captured anew.
 class GraphRunner {
  public:
   struct Options {
@@ -53,8 +53,9 @@ class GraphRunner {
   struct Captured;  // what a launch needs
 
   bool MayLaunch() const;
-  bool IsReady(PlannedArena& arena, const std::vector<at::Tensor>& inputs);
-  void CaptureOn(PlannedArena& arena, const std::vector<at::Tensor>& inputs);
+  bool IsReady(PlannedArena& arena, const std::shared_ptr<ServedPlan>& plan, const std::vector<at::Tensor>& inputs);
+  void DropFor(PlannedArena& arena, const ServedPlan& plan);
+  void CaptureOn(PlannedArena& arena, const std::shared_ptr<ServedPlan>& plan, const std::vector<at::Tensor>& inputs);
   PlannedProgram::Run Launch(PlannedArena& arena, const std::vector<at::Tensor>& inputs, Fill fill);
   PlannedProgram::Run RunOps(const std::vector<at::Tensor>& inputs, Fill fill);
   void NotLaunched(const std::string& why, bool warn);

@@ -37,67 +37,68 @@ class Lease {
   PlannedArena& arena_;
 };
 
+// Of the search in the background: some seconds of one core.
+constexpr std::int64_t kBackgroundNodes = 1'000'000;
+
 }  // namespace
 
-PlannedProgram::PlannedProgram(Program program, const Calibration& calibration, ArenaPool& pool, bool in_place)
+PlannedProgram::PlannedProgram(Program program, const Calibration& calibration, ArenaPool& pool, bool in_place,
+                               bool search)
     : program_(std::move(program)), pool_(pool), in_place_input_(program_.code.size(), -1) {
   const Bytes alignment = pool.backend().Alignment();
   const std::vector<BufferLifetime> lifetimes = ComputeLifetimes(program_.graph, calibration.trace, calibration.storage_of);
   std::vector<InPlacePair> pairs;
   if (in_place) pairs = FindInPlacePairs(program_.graph, lifetimes, calibration.trace);
-  const Packing packing = MakePacking(lifetimes, pairs, calibration.trace, alignment);
-  plan_ = MakePlan(packing.problem);
-  CheckPlan(packing.problem, plan_);
-  table_ = MakeSlotTable(packing, plan_, pairs, calibration.trace, alignment);
-  table_.Check();
+  Packing packing = MakePacking(lifetimes, pairs, calibration.trace, alignment);
+  Plan plan = MakePlan(packing.problem);
+  CheckPlan(packing.problem, plan);
+  SlotTable table = MakeSlotTable(packing, plan, pairs, calibration.trace, alignment);
+  std::optional<PlannerOptions> background;
+  if (search) background = PlannerOptions{.search_nodes = kBackgroundNodes};
+  plan_ = std::make_unique<PlanInService>(std::move(packing.problem), std::move(plan), std::move(table), background);
   for (const InPlacePair& pair : pairs) in_place_input_[static_cast<std::size_t>(pair.op)] = pair.input;
   in_place_buffers_ = static_cast<std::int64_t>(pairs.size());
 }
 
-PlannedProgram::~PlannedProgram() {
-  for (const auto& [arena, table] : bound_) arena->Unbind(table);
-}
-
-const BoundTable& PlannedProgram::BoundTo(PlannedArena& arena) {
-  const std::lock_guard lock(mutex_);
-  BoundTable*& table = bound_[&arena];
-  if (table == nullptr) table = arena.Bind(table_);
-  return *table;
-}
-
-// A replay that is given up has written nothing (finish_program.cc sees to it), and draws nothing.
-PlannedProgram::Run PlannedProgram::Serve(const std::vector<at::Tensor>& inputs, Fill fill) {
+// A guard that fails has written nothing before (finish_program.cc sees to it); what else a run that writes had done
+// when it failed, eager would have done too.
+PlannedProgram::Run PlannedProgram::Serve(std::vector<at::Tensor> inputs, Fill fill) {
   std::optional<GeneratorStates> draws;
-  if (program_.random && program_.guarded) draws = GeneratorStates::Save(program_.device, program_.generators);
+  if (program_.random && (program_.guarded || !program_.Writes())) draws = GeneratorStates::Save(program_.device, program_.generators);
   try {
-    return ServeOnce(inputs, fill);
+    return ServeOnce(std::move(inputs), fill);
   } catch (const GuardFailed&) {
     if (draws) draws->Restore();
     throw;
-  } catch (const OutOfMemory& error) {
+  } catch (const OutOfMemory& error) {  // before the first op
+    if (draws) draws->Restore();
     TORCH_CHECK_WITH(OutOfMemoryError, false, error.what());
+  } catch (...) {
+    if (draws && !program_.Writes()) draws->Restore();
+    throw;
   }
 }
 
-PlannedProgram::Run PlannedProgram::RunUpstream(const std::vector<at::Tensor>& inputs) const {
+PlannedProgram::Run PlannedProgram::RunUpstream(std::vector<at::Tensor> inputs) const {
   NoServing nobody;
-  return {.outputs = RunProgram(program_, inputs, nobody)};
+  return {.outputs = RunProgram(program_, std::move(inputs), nobody)};
 }
 
-PlannedProgram::Run PlannedProgram::ServeOnce(const std::vector<at::Tensor>& inputs, Fill fill) {
+PlannedProgram::Run PlannedProgram::ServeOnce(std::vector<at::Tensor> inputs, Fill fill) {
   // Slots would be baked into a CUDA graph that the caller captures.
-  if (!GetEnv().enabled || ServingForbidden(program_.device)) return RunUpstream(inputs);
+  if (!GetEnv().enabled || ServingForbidden(program_.device)) return RunUpstream(std::move(inputs));
+  const std::shared_ptr<ServedPlan> plan = plan_->ForNextPass(pool_);  // outlives the lease
   std::optional<Lease> lease;
   try {
-    lease.emplace(pool_, table_.height);
+    lease.emplace(pool_, plan->table().height);
   } catch (const ArenasExhausted&) {
-    return RunUpstream(inputs);
+    return RunUpstream(std::move(inputs));
   }
   PlannedArena& arena = lease->arena();
   const DevicePassScope order(program_.device, arena);
-  Pass pass(pool_, arena, BoundTo(arena), CurrentStream(program_.device), fill);
+  Pass pass(pool_, arena, plan->BoundTo(arena), CurrentStream(program_.device), fill);
   SlotServer server(pass, in_place_input_);
-  std::vector<at::Tensor> outputs = RunProgram(program_, inputs, server);
+  std::vector<at::Tensor> outputs = RunProgram(program_, std::move(inputs), server);
   return {.outputs = std::move(outputs), .hits = pass.hits(), .misses = pass.misses()};
 }
 

@@ -1,15 +1,13 @@
 // A program with the plan of its memory: what a replay runs.
 #pragma once
 
-#include <map>
-#include <mutex>
+#include <memory>
 #include <vector>
 
 #include "calibration.h"
 #include "livepool/base/env.h"
-#include "livepool/plan/plan.h"
+#include "livepool/graph/served_plan.h"
 #include "livepool/pool/arena_pool.h"
-#include "livepool/pool/planned_arena.h"
 #include "program.h"
 
 namespace livepool {
@@ -17,9 +15,9 @@ namespace livepool {
 class PlannedProgram {
  public:
   // Plans the allocations that `calibration` saw; the plan is judged before it can be served. `in_place`: outputs
-  // may take the slots of inputs. Throws InvalidPlan.
-  PlannedProgram(Program program, const Calibration& calibration, ArenaPool& pool, bool in_place);
-  ~PlannedProgram();
+  // may take the slots of inputs. `search`: if the plan is not proved optimal, a better one is looked for in the
+  // background; it is served from the next run on, and results stay the same. Throws InvalidPlan.
+  PlannedProgram(Program program, const Calibration& calibration, ArenaPool& pool, bool in_place, bool search);
   PlannedProgram(const PlannedProgram&) = delete;
   PlannedProgram& operator=(const PlannedProgram&) = delete;
 
@@ -29,30 +27,31 @@ class PlannedProgram {
     std::int64_t misses = 0;
   };
   // Runs the program on `inputs`, which fit it, from an arena that is borrowed for the run. Several threads may be
-  // in here. A run that is given up (GuardFailed) leaves no effects. Throws c10::OutOfMemoryError if the arena
+  // in here. A run that is given up (GuardFailed), or that fails and writes to nothing of the caller's, leaves no
+  // effects. Throws c10::OutOfMemoryError if the arena
   // cannot be had.
-  Run Serve(const std::vector<at::Tensor>& inputs, Fill fill);
+  Run Serve(std::vector<at::Tensor> inputs, Fill fill);
 
   const Program& program() const { return program_; }
-  const Plan& plan() const { return plan_; }
-  // The plan at the addresses of `arena`, for a caller that runs the ops himself.
-  const BoundTable& BoundTo(PlannedArena& arena);
+  // The plan in service.
+  Plan plan() const { return plan_->Current()->plan(); }
+  // A better plan is being looked for.
+  bool searching() const { return plan_->Searching(); }
+  // The plan for a pass whose caller runs the ops himself; to be kept until he has given the arena back.
+  std::shared_ptr<ServedPlan> TakePlan() { return plan_->ForNextPass(pool_); }
   // For each op the input whose slot its output takes, or -1.
   const std::vector<ValueId>& in_place_inputs() const { return in_place_input_; }
   std::int64_t in_place_buffers() const { return in_place_buffers_; }
 
  private:
-  Run RunUpstream(const std::vector<at::Tensor>& inputs) const;
-  Run ServeOnce(const std::vector<at::Tensor>& inputs, Fill fill);
+  Run RunUpstream(std::vector<at::Tensor> inputs) const;
+  Run ServeOnce(std::vector<at::Tensor> inputs, Fill fill);
 
   const Program program_;
   ArenaPool& pool_;
-  Plan plan_;
-  SlotTable table_;
   std::vector<ValueId> in_place_input_;
   std::int64_t in_place_buffers_ = 0;
-  std::mutex mutex_;  // for bound_
-  std::map<PlannedArena*, BoundTable*> bound_;
+  std::unique_ptr<PlanInService> plan_;
 };
 
 }  // namespace livepool

@@ -69,7 +69,9 @@ at::Tensor ServedOutputs::PartOf(const at::Tensor& owner, ValueId owner_value, c
   if (owner_value == output.value) return owner;
   const Value& value = program_->graph.value(output.value);
   // Through the dispatcher: such a view shares the version counter of its base.
-  if (owner.scalar_type() == static_cast<at::ScalarType>(value.dtype) && TensorBits::Of(owner) == output.bits) {
+  const bool same_kind = owner.scalar_type() == static_cast<at::ScalarType>(value.dtype) &&
+                         owner.is_conj() == output.bits.conj && owner.is_neg() == output.bits.neg;
+  if (same_kind) {
     return at::as_strided(owner, value.sizes, value.strides, value.storage_offset);
   }
   return OnStorage(owner.storage(), value, output.bits);

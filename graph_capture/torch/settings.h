@@ -15,8 +15,11 @@ class GlobalSettings {
   // The name of a setting that differs, as a person would look it up; none if all are equal.
   std::optional<std::string> Differs(const GlobalSettings& other) const;
 
- private:
   static constexpr std::size_t kCount = 18;
+  // Opaque: equal arrays mean equal settings.
+  const std::array<std::int64_t, kCount>& values() const { return values_; }
+
+ private:
   std::array<std::int64_t, kCount> values_{};
 };
 

@@ -1,8 +1,8 @@
 """Sums up JUnit files: why each test was skipped, one line a runner, and last `N passed, N failed, N skipped`.
 
-    summarise.py [--left-out N] RUNNER EXIT_CODE FILE [RUNNER EXIT_CODE FILE ...]
+    summarise.py [--left-out N] [--not-run RUNNER:REASON] RUNNER EXIT_CODE FILE [RUNNER EXIT_CODE FILE ...]
 
-Exits with 1 when a test failed. A runner that ended badly without a failed test, or ran none, counts as one failure.
+A runner that could not run at all counts as one skipped. Exits with 1 when a test failed. A runner that ended badly without a failed test, or ran none, counts as one failure.
 """
 
 import argparse
@@ -60,6 +60,7 @@ def count_runner(name, exit_code, path):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--left-out", type=int, default=0, metavar="N", help="ctest cases not run, without a GPU")
+    parser.add_argument("--not-run", action="append", default=[], metavar="RUNNER:REASON")
     parser.add_argument("runs", nargs="+", metavar="RUNNER EXIT_CODE FILE")
     args = parser.parse_args()
     print()
@@ -76,6 +77,9 @@ def main():
         total.passed += result.passed
         total.failed += result.failed
         total.skipped += result.skipped
+    for runner in args.not_run:
+        print(f"skipped, {runner}")
+        total.skipped += 1
     print("\n".join(lines))
     print(total.line())
     return 1 if total.failed else 0

@@ -32,7 +32,8 @@ SOUND = {
     "allocator/plan/plan.cc": '#include "livepool/plan/plan.h"\n#include <livepool/base/units.h>\n',
     "allocator/backend/host.cc": "#include <livepool/base/units.h>\n#include <livepool/plan/plan.h>\n",
     "allocator/pool/pool.cc": "#include <livepool/backend/backend.h>\n#include <livepool/plan/plan.h>\n",
-    "allocator/torch/cpu.cc": "#include <livepool/pool/arena.h>\n#include <c10/core/Allocator.h>\n#include <cuda.h>\n",
+    "eager/pass.cc": "#include <livepool/pool/arena.h>\n#include <livepool/plan/plan.h>\n",
+    "allocator/torch/cpu.cc": "#include <livepool/eager/pass.h>\n#include <livepool/pool/arena.h>\n#include <c10/core/Allocator.h>\n#include <cuda.h>\n",
     "graph_capture/trace.cc": "#include <livepool/graph/trace.h>\n#include <livepool/pool/arena.h>\n",
     "graph_capture/torch/recorder.cc": "#include <ATen/record_function.h>\n#include <livepool/torch/cpu.h>\n"
                                        "#include <livepool/graph/trace.h>\n#include <livepool/backend/backend.h>\n",
@@ -44,14 +45,15 @@ SOUND = {
 def test_a_sound_tree_passes(tmp_path):
     result = check(tree(tmp_path, SOUND))
     assert result.returncode == 0, result.stdout
-    assert "8 files checked, 0 violations" in result.stdout
+    assert "9 files checked, 0 violations" in result.stdout
 
 
-ORDER = ["base", "plan", "backend", "pool", "torch"]
-FOLDER = {**{layer: f"allocator/{layer}" for layer in ORDER}, "graph": "graph_capture", "capture": "graph_capture/torch"}
+ORDER = ["base", "plan", "backend", "pool", "eager", "torch"]
+FOLDER = {**{layer: f"allocator/{layer}" for layer in ORDER}, "eager": "eager", "graph": "graph_capture", "capture": "graph_capture/torch"}
 UPWARD = [(low, high) for number, low in enumerate(ORDER) for high in ORDER[number + 1:]]
 UPWARD += [(low, high) for low in ORDER for high in ("graph", "capture")]
-UPWARD += [("graph", other) for other in ("backend", "torch", "capture")]
+UPWARD += [("graph", other) for other in ("backend", "eager", "torch", "capture")]
+UPWARD += [("capture", "eager")]
 
 
 @pytest.mark.parametrize(("low", "high"), UPWARD)
@@ -71,7 +73,7 @@ def test_entry_is_above_all(tmp_path, layer):
 
 @pytest.mark.parametrize("header", ["torch/torch.h", "ATen/ATen.h", "c10/core/Allocator.h", "cuda.h", "cuda/std/span",
                                     "cuda_runtime_api.h", "cublas_v2.h", "torch/csrc/jit/api/module.h"])
-@pytest.mark.parametrize("layer", ["base", "plan", "backend", "pool", "graph"])
+@pytest.mark.parametrize("layer", ["base", "plan", "backend", "pool", "eager", "graph"])
 def test_torch_and_cuda_are_for_the_torch_folders(tmp_path, layer, header):
     result = check(tree(tmp_path, {f"{FOLDER[layer]}/deep/er/x.cc": f"\n\n#  include <{header}>\n"}))
     assert result.returncode == 1

@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-COMMANDS = [ROOT / "scripts" / name for name in ("demo", "test", "gpu-test", "python")] + [ROOT / ".ci" / "run"]
+COMMANDS = [ROOT / "scripts" / name for name in ("demo", "test", "gpu-test", "python", "eager_table")] + [ROOT / ".ci" / "run"]
 PARTS = [ROOT / "scripts" / "lib" / name for name in ("setup.sh", "tests.sh")]
 
 
 def bash(script, **environment):
-    return subprocess.run(["bash", "-c", f"set -euo pipefail; source '{ROOT}/scripts/lib/setup.sh'; {script}"],
+    return subprocess.run(["bash", "-c", f"set -euo pipefail; source '{ROOT}/scripts/lib/setup.sh'; "
+                                         f"source '{ROOT}/scripts/lib/tests.sh'; {script}"],
                           capture_output=True, text=True, env={**os.environ, **environment}, check=False)
 
 
@@ -36,6 +37,45 @@ def test_shellcheck(script):
     result = subprocess.run(["shellcheck", "-x", "-s", "bash", script], capture_output=True, text=True, cwd=ROOT,
                             check=False)
     assert result.returncode == 0, result.stdout
+
+
+def test_an_unknown_argument_is_refused_at_once():
+    result = subprocess.run(["bash", ROOT / "scripts" / "test", "--fast"], capture_output=True, text=True, check=False)
+    assert result.returncode == 2
+    assert result.stderr == "livepool: scripts/test: unknown argument --fast; the only one is --no-sanitizers\n"
+
+
+def test_a_sanitizer_that_does_not_run_is_left_out_with_its_reason(tmp_path):
+    compiler = tmp_path / "compiler"
+    compiler.write_text("#!/bin/sh\necho 'unexpected memory mapping' >&2\nexit 1\n")
+    compiler.chmod(0o755)
+    result = bash("sanitizer_lacks tsan", CXX=str(compiler))
+    assert result.returncode == 1
+    assert result.stdout == "a program built with -fsanitize=thread does not run here: unexpected memory mapping\n"
+
+
+# The runners' parts stand for programs: what is run, with which arguments, and that all run though one fails.
+RUN_TESTS = """
+say() { :; }; build_jobs() { echo 1; }; nproc() { echo 1; }
+ROOT='{folder}'; BUILD='{folder}/build'; RESULTS='{folder}/results'; PYTHONPATH=; PYTHON=python_stub
+ctest() { echo "ctest $*"; [[ "$*" != *asan-core* ]]; }
+cmake() { echo "cmake $*"; }
+python_stub() { echo "python $*"; }
+sanitizer_lacks() { [[ "$1" != tsan ]] || { echo "no room"; return 1; }; }
+run_tests no-gpu asan tsan
+"""
+
+
+def test_all_runners_run_and_are_summed_up(tmp_path):
+    result = bash(RUN_TESTS.replace("{folder}", str(tmp_path)))
+    lines = result.stdout.splitlines()
+    assert any("-m pytest" in line for line in lines)
+    assert any(line.startswith(f"ctest --test-dir {tmp_path}/build/asan-core -LE ^gpu$") for line in lines)
+    assert not any("tsan-core" in line for line in lines)
+    summary = lines[-1]
+    assert "--not-run tsan: no room" in summary
+    assert f"asan 1 {tmp_path}/results/asan.xml" in summary, "expected: its bad end is handed on"
+    assert f"ctest 0 {tmp_path}/results/ctest.xml" in summary
 
 
 def test_gpu_test_without_a_gpu_is_one_line_and_exit_code_2():

@@ -59,6 +59,12 @@ def test_cases_left_out_count_as_skipped(tmp_path):
     assert any("12 cases labelled gpu" in line for line in lines)
 
 
+def test_a_runner_that_could_not_run_is_skipped_with_its_reason(tmp_path):
+    code, lines = summarise(tmp_path, GOOD, GOOD, extra=("--not-run", "tsan: no room"))
+    assert code == 0 and lines[-1] == "4 passed, 0 failed, 1 skipped"
+    assert "skipped, tsan: no room" in lines
+
+
 def test_a_runner_that_ends_badly_is_a_failure(tmp_path):
     code, lines = summarise(tmp_path, GOOD, None, codes=("0", "2"))
     assert code == 1 and lines[-1] == "2 passed, 1 failed, 0 skipped"

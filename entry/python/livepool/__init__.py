@@ -3,9 +3,12 @@
     import torch, livepool
 
     livepool.install("cpu")                       # or "cuda"; before other threads run
+    model = livepool.wrap(model.eval())           # captured at the second call of each signature, replayed from then on
     with torch.inference_mode():
-        graph = livepool.capture(model, example)  # runs the model once, plans its buffers
-        output = graph.replay(other_input)        # the same ops, from one arena
+        output = model(x)
+
+    graph = livepool.capture(model, example)      # or by hand: runs the model once, plans its buffers
+    output = graph.replay(other_input)            # the same ops, from one arena
 
 Sizes are bytes, times milliseconds. Errors are livepool.Error and its subclasses; what an operator raises
 comes through unchanged.
@@ -29,12 +32,16 @@ from livepool._livepool import (
 )
 from livepool.allocator import Allocator
 from livepool.capture import Captured, capture
+from livepool.disabled import disabled
+from livepool.explain import Explanation, SignatureReport
+from livepool.wrap import explain, unwrap, wrap
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "Allocator", "Captured", "CaptureRefused", "CheckFailed", "Error", "GuardFailed", "InvalidInput", "InvalidPlan",
-    "NotInstalled", "ReplayMismatch", "UnsupportedTorch", "capture", "install", "stats", "trim",
+    "Allocator", "Captured", "CaptureRefused", "CheckFailed", "Error", "Explanation", "GuardFailed", "InvalidInput",
+    "InvalidPlan", "NotInstalled", "ReplayMismatch", "SignatureReport", "UnsupportedTorch", "capture", "disabled", "explain",
+    "install", "stats", "trim", "unwrap", "wrap",
 ]
 
 

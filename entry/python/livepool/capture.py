@@ -9,6 +9,7 @@ import torch
 
 from livepool import _livepool, host_reads
 from livepool._livepool import CaptureRefused, CheckFailed, InvalidInput
+from livepool.disabled import disabled
 from livepool.state import State
 from livepool.structure import Structure, check_unchangeable
 
@@ -16,7 +17,7 @@ from livepool.structure import Structure, check_unchangeable
 class Captured:
     """The captured pass of a callable. Made by capture(); safe to replay from several threads."""
 
-    def __init__(self, graph: _livepool.ExecGraph, call: "_FlatCall") -> None:
+    def __init__(self, graph: _livepool.ExecGraph, call: "FlatCall") -> None:
         self._graph = graph
         self._call = call  # the graph itself holds it weakly
 
@@ -27,7 +28,10 @@ class Captured:
         the bytes of tensors, GuardFailed if a value that the program had read on the host differs, CheckFailed if the
         first replay on other bytes was not equal to the callable's own result (see LIVEPOOL_CHECK).
         """
-        tensors = self._call.arguments.tensors_of(_call(args, kwargs))
+        return self.replay_flat(self._call.arguments.tensors_of(_call(args, kwargs)))
+
+    def replay_flat(self, tensors: list[torch.Tensor]) -> Any:
+        """replay() for a call of which all but the tensors is known to be as at the capture."""
         if self._graph.disposable():
             # The state is looked at while the device works: if it was replaced, the outputs are thrown away.
             outputs = self._graph.replay(tensors)
@@ -37,11 +41,24 @@ class Captured:
             outputs = self._graph.replay(tensors)
         return self._call.results.rebuild(outputs)
 
+    def consume(self, arguments: list, /) -> Any:
+        """replay(*arguments), and empties the list: a tensor of it that nobody else holds is freed after the last operator
+        that uses it, so that what comes later in the pass can have its memory. A replay as a CUDA graph, and one that is
+        checked, holds the tensors to its end."""
+        tensors = self._call.arguments.tensors_of(_call(tuple(arguments), {}))
+        arguments.clear()
+        self._call.state.check()
+        return self._call.results.rebuild(self._graph.consume(tensors))
+
     def report(self) -> dict:
         """Sizes in bytes and times in ms: ops, buffers, sum_bytes, eager_live_peak_bytes, lower_bound_bytes,
-        arena_bytes, capture_ms, plan_ms, replays, hits, misses, launches (of a CUDA graph), not_launched (why the last
-        replay was no launch, if mode="graph"), …"""
+        arena_bytes, capture_ms, plan_ms, replays, hits, misses, …; searching: a better plan is being looked for; launches: of
+        a CUDA graph; not_launched: why the last replay was no launch, if mode="graph"."""
         return self._graph.report()
+
+    def writes(self) -> bool:
+        """Whether a replay writes to its arguments or to the state."""
+        return self._graph.writes()
 
 
 def capture(fn: Callable[..., Any], *args: Any, mode: str = "replay", outputs: str = "fresh", **kwargs: Any) -> Captured:
@@ -66,9 +83,15 @@ def capture(fn: Callable[..., Any], *args: Any, mode: str = "replay", outputs: s
     return _capture(fn, args, kwargs, mode=mode, outputs=outputs)
 
 
-def _capture(fn: Callable[..., Any], args: tuple, kwargs: dict, mode: str = "replay", outputs: str = "fresh",
-             **passes: bool) -> Captured:
-    """passes: in_place, fold_constants, order_for_memory; all are on unless set to False here."""
+def _capture(fn: Callable[..., Any], args: tuple, kwargs: dict, **choices: Any) -> Captured:
+    options = make_options(**choices)
+    if not callable(fn):
+        raise TypeError(f"capture() needs a callable, not a {type(fn).__name__}")
+    return FlatCall(fn, args, kwargs, owners=[fn]).capture(options)
+
+
+def make_options(mode: str = "replay", outputs: str = "fresh", **passes: bool) -> _livepool.CaptureOptions:
+    """passes: in_place, fold_constants, order_for_memory, search_in_background; all are on unless set to False here."""
     if mode not in _livepool.Mode.__members__:
         raise InvalidInput(f"mode is 'replay' or 'graph', not {mode!r}")
     if outputs not in ("fresh", "arena"):
@@ -77,40 +100,51 @@ def _capture(fn: Callable[..., Any], args: tuple, kwargs: dict, mode: str = "rep
     options.mode, options.outputs_in_arena = _livepool.Mode.__members__[mode], outputs == "arena"
     for name, on in passes.items():
         setattr(options, name, on)
-    if not callable(fn):
-        raise TypeError(f"capture() needs a callable, not a {type(fn).__name__}")
-    arguments, tensors = Structure.of(_call(args, kwargs), "call")
-    objects = arguments.objects()
-    for name, each in objects:
-        check_unchangeable(each, name)
-    call = _FlatCall(fn, arguments, State.of(fn, [each for _, each in objects]), (args, kwargs, tensors))
-    names = [name for name, other in zip(arguments.names, arguments.others) if Structure.is_tensor(other)]
-    with host_reads.refused():
-        graph = _livepool.capture(call, tensors, call.state.tensors, names, options)
-    for name, each in call.results.objects():
-        if not any(each is other for _, other in objects):
-            raise CaptureRefused(f"{name} is a {type(each).__name__}, which a replay cannot make anew; return tensors, numbers and "
-                                 "containers of them")
-    return Captured(graph, call)
+    return options
 
 
-class _FlatCall:
-    """The callable as a function from list of tensors to list of tensors: run for the capture, and when a replay is
-    checked."""
+class FlatCall:
+    """A callable as a function from list of tensors to list of tensors: run for the capture, and when a replay is
+    checked. Wrapped modules run as they are inside it."""
 
-    def __init__(self, fn: Callable[..., Any], arguments: Structure, state: State, example: tuple) -> None:
-        self.arguments = arguments
-        self.state = state
+    def __init__(self, fn: Callable[..., Any], args: tuple, kwargs: dict[str, Any], owners: list[Any],
+                 without_hooks_of: torch.nn.Module | None = None) -> None:
+        """owners: what is looked through for state, beside the objects among the arguments (see State.of). Raises
+        CaptureRefused."""
+        self.arguments, tensors = Structure.of(_call(args, kwargs), "call")
+        self._objects = self.arguments.objects()
+        for name, each in self._objects:
+            check_unchangeable(each, name)
+        self.state = State.of(owners, [each for _, each in self._objects], without_hooks_of)
         self.results: Structure
         self._fn = fn
-        self._example: tuple | None = example  # args, kwargs and their tensors, until the recorded run is over
+        self._example: tuple | None = (args, kwargs, tensors)  # until the recorded run has begun
+
+    def capture(self, options: _livepool.CaptureOptions | None = None) -> Captured:
+        """Runs the callable, once, on the arguments that it was given, and makes the graph."""
+        names = [name for name, other in self.arguments.leaves() if Structure.is_tensor(other)]
+        with host_reads.refused():
+            graph = _livepool.capture(self, self._example[2], self.state.tensors, names, options or make_options())
+        for name, each in self.results.objects():
+            if not any(each is other for _, other in self._objects):
+                raise CaptureRefused(f"{name} is a {type(each).__name__}, which a replay cannot make anew; return tensors, numbers and "
+                                     "containers and dataclasses of them")
+        self._objects = []
+        return Captured(graph, self)
+
+    def let_go_of_objects(self) -> None:
+        """From now on the objects among the arguments are not kept alive; who replays must hold them."""
+        self._objects = []
+        self.arguments.let_go_of_objects()
+        self.results.let_go_of_objects()
 
     def __call__(self, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
-        if self._example is not None:
-            example, self._example = self._example, None
-            return self._record(*example)
-        args, kwargs = self.arguments.rebuild(inputs)
-        results, outputs = Structure.of(self._fn(*args, **kwargs), "result")
+        with disabled():
+            if self._example is not None:
+                example, self._example = self._example, None
+                return self._record(*example)
+            args, kwargs = self.arguments.rebuild(inputs)
+            results, outputs = Structure.of(self._fn(*args, **kwargs), "result")
         difference = self.results.difference(results)
         if difference is not None:
             raise CheckFailed(f"{difference}, though the replay's conditions hold; capture it for this case too")

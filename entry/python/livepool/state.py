@@ -23,6 +23,12 @@ _BOOKKEEPING = frozenset(vars(torch.nn.Module()))  # the attributes that every m
 _WATCHED_BOOKKEEPING = ("_parameters", "_buffers", "_modules", "_forward_hooks", "_forward_pre_hooks")
 
 
+class Opaque:
+    """What livepool itself puts among a callable's attributes; not looked into."""
+
+    __slots__ = ()
+
+
 class State:
     """Everything reachable from a callable: parameters, buffers, submodules and all other attributes of its modules
     (in lists, tuples, dicts and plain objects too), closure cells, bound and default arguments. Global variables,
@@ -34,13 +40,17 @@ class State:
         self._watch = StateWatch(same_leaf)
         self._sizes: list[tuple[str, dict | list, int]] = []  # until the recorded pass is over: of all dicts and lists
         self._seen: dict[int, Any] = {}  # until then, too: id -> object, which keeps the id from being reused
+        self._without_hooks_of: torch.nn.Module | None = None  # until then
         self._fastpath = torch.backends.mha.get_fastpath_enabled()
 
     @staticmethod
-    def of(root: Any, arguments: list[Any]) -> "State":
-        """The state of a callable, and of the objects among its arguments (a static cache, for example)."""
+    def of(owners: list[Any], arguments: list[Any], without_hooks_of: torch.nn.Module | None = None) -> "State":
+        """The state of a callable (and of what else owns it), and of the objects among its arguments (a static cache,
+        for example). `without_hooks_of`: a module whose forward is the callable, so that its own hooks run outside."""
         state = State()
-        state._visit(root, "", 0)
+        state._without_hooks_of = without_hooks_of
+        for owner in owners:
+            state._visit(owner, "", 0)
         for i, argument in enumerate(arguments):
             state._visit(argument, f"argument object {i}", 0)
         return state
@@ -72,7 +82,7 @@ class State:
                 self._watch.forget(container)
             else:
                 self._watch.add_size(container, called)
-        self._sizes, self._seen = [], {}
+        self._sizes, self._seen, self._without_hooks_of = [], {}, None
         if change is not None:
             raise CaptureRefused(f"the pass replaces, adds or removes what it owns: {change}; a replay would not. If the first run "
                                  "only sets it up, run the callable once before the capture")
@@ -80,7 +90,7 @@ class State:
     def _visit(self, thing: Any, name: str, depth: int) -> None:
         if thing is torch._C._to_dlpack:  # host_reads replaces it in modules only
             raise CaptureRefused(f"'{name}' is torch.to_dlpack, which reads a tensor's bytes unseen when it is called in this way")
-        if isinstance(thing, (*_LEAF_TYPES, *_OPAQUE_TYPES)) or depth > _MAX_DEPTH:
+        if isinstance(thing, (*_LEAF_TYPES, *_OPAQUE_TYPES, Opaque)) or depth > _MAX_DEPTH:
             return
         if isinstance(thing, torch.Tensor):
             if id(thing) not in self._seen:
@@ -151,6 +161,8 @@ class State:
         prefix = name + "." if name else ""
         self._watch.add_place(module.__dict__, "training", f"the training flag {called}")
         for entries in _WATCHED_BOOKKEEPING:
+            if module is self._without_hooks_of and "hooks" in entries:
+                continue
             content = module.__dict__[entries]
             entry = f"{entries} {called}, entry " if "hooks" in entries else prefix
             self._visit_dict(content, f"{entries} {called}", [(key, f"{entry}{key}") for key in content], 0)

@@ -58,8 +58,15 @@ FakeDriver::~FakeDriver() { active.store(nullptr); }
 void FakeDriver::FailNthCall(int n, cuda::Result result) {
   const std::lock_guard lock(mutex_);
   calls_to_failure_ = n;
+  fails_on_ = false;
   failure_ = result;
   failed_function_.clear();
+}
+
+void FakeDriver::FailFromNthCall(int n, cuda::Result result) {
+  FailNthCall(n, result);
+  const std::lock_guard lock(mutex_);
+  fails_on_ = true;
 }
 
 void FakeDriver::FailEvery(const std::string& function, cuda::Result result) {
@@ -71,6 +78,11 @@ void FakeDriver::Heal() {
   const std::lock_guard lock(mutex_);
   failing_.clear();
   calls_to_failure_ = 0;
+}
+
+void FakeDriver::set_capacity(Bytes capacity) {
+  const std::lock_guard lock(mutex_);
+  options_.capacity = capacity;
 }
 
 void FakeDriver::ShutDown() {
@@ -87,6 +99,12 @@ int FakeDriver::calls(const std::string& function) const {
   const std::lock_guard lock(mutex_);
   const auto found = calls_.find(function);
   return found == calls_.end() ? 0 : found->second;
+}
+
+int FakeDriver::refused(const std::string& function) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = refused_.find(function);
+  return found == refused_.end() ? 0 : found->second;
 }
 
 Bytes FakeDriver::allocated() const {
@@ -133,10 +151,18 @@ std::vector<std::string> FakeDriver::misuse() const {
 
 cuda::Result FakeDriver::Enter(const std::string& function) {
   ++calls_[function];
+  const cuda::Result result = InjectedFailure(function);
+  if (result != cuda::kSuccess) ++refused_[function];
+  return result;
+}
+
+cuda::Result FakeDriver::InjectedFailure(const std::string& function) {
   if (shut_down_) return cuda::kDeinitialized;
   if (const auto found = failing_.find(function); found != failing_.end()) return found->second;
-  if (calls_to_failure_ == 0 || --calls_to_failure_ > 0) return cuda::kSuccess;
-  failed_function_ = function;
+  if (calls_to_failure_ == 0) return cuda::kSuccess;
+  if (calls_to_failure_ > 1) return --calls_to_failure_, cuda::kSuccess;
+  if (failed_function_.empty()) failed_function_ = function;
+  if (!fails_on_) calls_to_failure_ = 0;
   return failure_;
 }
 

@@ -38,15 +38,20 @@ class FakeDriver {
 
   // The n-th call from now (1: the next one) fails once, without effect.
   void FailNthCall(int n, cuda::Result result = cuda::kOutOfMemory);
+  // So do all calls after it, until Heal.
+  void FailFromNthCall(int n, cuda::Result result = cuda::kOutOfMemory);
   // Every call of one function fails until Heal; `function` is named as in the table, "MemUnmap".
   void FailEvery(const std::string& function, cuda::Result result);
   void Heal();
+  void set_capacity(Bytes capacity);
   // From now on every call answers kDeinitialized, as at process exit.
   void ShutDown();
 
-  // The function that FailNthCall made fail; empty while it did not.
+  // The function that FailNthCall or FailFromNthCall made fail, first; empty while they did not.
   std::string failed_function() const;
   int calls(const std::string& function) const;
+  // Those that were made to fail.
+  int refused(const std::string& function) const;
   // Physical bytes that exist, and those behind an address. Equal where nothing leaks.
   Bytes allocated() const;
   Bytes mapped() const;
@@ -85,6 +90,7 @@ class FakeDriver {
 
   // Counts the call; what it must answer instead of working, or kSuccess.
   cuda::Result Enter(const std::string& function);
+  cuda::Result InjectedFailure(const std::string& function);
   cuda::Result Misuse(const std::string& what);
   cuda::Result RequireContext(const std::string& function);
   // The mapping that has `address` inside, or end().
@@ -93,13 +99,14 @@ class FakeDriver {
   std::vector<cuda::DevicePtr> Tiles(cuda::DevicePtr address, Bytes size) const;
   void FreeIfUnused(cuda::PageHandle handle);
 
-  const Options options_;
   mutable std::mutex mutex_;  // guards what follows
+  Options options_;
   std::map<cuda::DevicePtr, Bytes> reservations_;
   std::map<cuda::PageHandle, Page> pages_;
   Mappings mappings_;
   std::map<std::thread::id, int> pushed_;
   std::map<std::string, int> calls_;
+  std::map<std::string, int> refused_;
   std::map<std::string, cuda::Result> failing_;
   std::vector<std::string> misuse_;
   std::string failed_function_;
@@ -107,6 +114,7 @@ class FakeDriver {
   cuda::DevicePtr next_address_ = kFirstAddress;
   cuda::PageHandle next_handle_ = 1;
   int calls_to_failure_ = 0;  // 0: no failure is due
+  bool fails_on_ = false;     // after the failure that is due, too
   cuda::Result failure_ = cuda::kSuccess;
   int retained_ = 0;
   bool shut_down_ = false;

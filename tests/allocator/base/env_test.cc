@@ -20,20 +20,24 @@ Env Parse(const std::map<std::string, std::string>& variables) {
 TEST(EnvTest, DefaultsWithoutVariables) {
   const Env env = Parse({});
   EXPECT_TRUE(env.enabled);
+  EXPECT_TRUE(env.search);
   EXPECT_EQ(env.fill, Fill::kNone);
   EXPECT_EQ(env.check, (CheckPolicy{.every = 0, .first = true}));
   EXPECT_THAT(env.complaints, IsEmpty());
 }
 
 TEST(EnvTest, EveryVariableIsUnderstood) {
-  const Env env = Parse({{"LIVEPOOL", "0"}, {"LIVEPOOL_FILL", "nan"}, {"LIVEPOOL_CHECK", "every:7"}, {"LIVEPOOL_LOG", "info"}});
+  const Env env = Parse({{"LIVEPOOL", "0"}, {"LIVEPOOL_FILL", "nan"}, {"LIVEPOOL_CHECK", "every:7"}, {"LIVEPOOL_LOG", "info"},
+                         {"LIVEPOOL_SEARCH", "off"}});
   EXPECT_FALSE(env.enabled);
   EXPECT_EQ(env.fill, Fill::kNan);
   EXPECT_EQ(env.check, (CheckPolicy{.every = 7, .first = true}));
   EXPECT_EQ(env.log, LogLevel::kInfo);
+  EXPECT_FALSE(env.search);
   EXPECT_THAT(env.complaints, IsEmpty());
   EXPECT_EQ(Parse({{"LIVEPOOL_CHECK", "off"}}).check, (CheckPolicy{.every = 0, .first = false}));
   EXPECT_EQ(Parse({{"LIVEPOOL_FILL", "zero"}}).fill, Fill::kZero);
+  EXPECT_TRUE(Parse({{"LIVEPOOL_SEARCH", "background"}}).search);
 }
 
 TEST(EnvTest, ABadValueIsNamedAndLeavesTheDefault) {

@@ -26,12 +26,30 @@ TEST(UnplacedBuffers, GiveTheBestThatFits) {
   EXPECT_EQ(unplaced.BestInside({0, 3}, 1), 2U);
   EXPECT_EQ(unplaced.BestInside({0, 2}, 1), 1U);
   EXPECT_EQ(unplaced.BestInside({0, 2}, 0), 0U);
+  const UnplacedBuffers::Fits not_2 = [](std::size_t buffer) { return buffer != 2; };
+  EXPECT_EQ(unplaced.BestInside({0, 3}, not_2), 0U);
+  EXPECT_EQ(unplaced.BestInside({0, 3}, 1, not_2), 1U);
+  EXPECT_EQ(unplaced.BestInside({0, 3}, [](std::size_t) { return false; }), std::nullopt);
   unplaced.Remove(2);
   EXPECT_EQ(unplaced.BestInside({0, 3}), 0U);
   unplaced.Remove(0);
   unplaced.Remove(1);
   EXPECT_TRUE(unplaced.empty());
   EXPECT_EQ(unplaced.BestInside({0, 3}), std::nullopt);
+}
+
+TEST(UnplacedBuffers, OfSome) {
+  Sections sections;
+  sections.ranges = {{0, 1}, {1, 2}, {0, 3}};
+  sections.live = {0, 0, 0};
+  const RangeTree tree(sections);
+  UnplacedBuffers unplaced(tree, {1, 0});
+  EXPECT_EQ(unplaced.BestInside({0, 3}), 1U);
+  unplaced.Remove(1);
+  unplaced.Remove(0);
+  EXPECT_TRUE(unplaced.empty());
+  EXPECT_TRUE(UnplacedBuffers(tree, {}).empty());
+  EXPECT_EQ(UnplacedBuffers(tree, {}).BestInside({0, 3}), std::nullopt);
 }
 
 TEST(UnplacedBuffers, EqualALinearScan) {
@@ -64,6 +82,17 @@ TEST(UnplacedBuffers, EqualALinearScan) {
           });
           EXPECT_EQ(unplaced.BestInside({begin, end}, covered),
                     covering == left.end() ? std::nullopt : std::optional(*covering));
+          const auto overlapping = std::find_if(left.begin(), left.end(), [&](std::size_t i) {
+            return sections.ranges[i].begin < end && begin < sections.ranges[i].end;
+          });
+          EXPECT_EQ(unplaced.BestOverlapping({begin, end}),
+                    overlapping == left.end() ? std::nullopt : std::optional(*overlapping));
+          const UnplacedBuffers::Fits even = [](std::size_t i) { return i % 2 == 0; };
+          const auto fitting = std::find_if(left.begin(), left.end(), [&](std::size_t i) {
+            return even(i) && begin <= sections.ranges[i].begin && sections.ranges[i].end <= end;
+          });
+          EXPECT_EQ(unplaced.BestInside({begin, end}, even),
+                    fitting == left.end() ? std::nullopt : std::optional(*fitting));
         }
       }
       const auto out = left.begin() + static_cast<std::ptrdiff_t>(random() % left.size());

@@ -1,17 +1,14 @@
 // Random traces against a reference that knows every live tensor: passes (nested ones too) serve from random
 // tables, whose ranges overlap at will, tensors are freed by this and another thread, outlive their pass and
-// their table, memory is trimmed. Each tensor is filled with a pattern, which must be there when it is freed.
-//
-//     POOL_TEST_SEED=17 POOL_TEST_OPERATIONS=50000000 pool_test --gtest_filter='PoolRandom*'
-//
-// replays one seed, or runs as long as wanted; without the variables it takes some seconds.
+// their table, requests come from other streams, memory is trimmed. Each tensor is filled with a pattern, which must
+// be there when it is freed. Seeds and length: trace_options.h.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <condition_variable>
-#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <iostream>
@@ -25,17 +22,13 @@
 #include <vector>
 
 #include "allocator/pool/test_tables.h"
+#include "allocator/pool/trace_options.h"
 #include "livepool/pool/pass.h"
 
 namespace livepool {
 namespace {
 
 using testing::FakePool;
-
-std::int64_t FromEnvironment(const char* name, std::int64_t otherwise) {
-  const char* const value = std::getenv(name);
-  return value == nullptr ? otherwise : std::atoll(value);
-}
 
 // Runs one piece of work at a time on a thread of its own.
 class OtherThread {
@@ -74,11 +67,12 @@ class OtherThread {
 
 class World {
  public:
-  explicit World(std::uint64_t seed) : random_(seed), fake_({.capacity = 512_KiB, .granularity = 1_KiB}, 64_KiB) {
+  explicit World(std::uint64_t seed) : seed_(seed), random_(seed), fake_({.capacity = 512_KiB, .granularity = 1_KiB}, 64_KiB) {
     for (int i = 0; i < 3; ++i) tables_.push_back(RandomTable());
   }
 
   void Step() {
+    ++step_;
     switch (Below(32)) {
       case 0:
         if (passes_.size() < 3) BeginPass();
@@ -111,18 +105,20 @@ class World {
       default:
         Serve();
     }
-    for (const std::unique_ptr<RunningPass>& each : passes_) ASSERT_TRUE(each->arena.CheckInvariants());
+    for (const std::unique_ptr<RunningPass>& each : passes_) {
+      ASSERT_TRUE(each->arena.CheckInvariants()) << Where() << "expected: live slots are in order and apart";
+    }
   }
 
   void Finish() {
     while (!passes_.empty()) EndPass();
     FreeAll();
     Trim();
-    EXPECT_EQ(fake_.backend->mapped(), 0);
-    EXPECT_EQ(fake_.pool->Stats().live_bytes, 0);
-    EXPECT_THAT(fake_.backend->misuse(), ::testing::IsEmpty());
-    EXPECT_EQ(fake_.pool->Stats().hits, hits_);
-    EXPECT_EQ(fake_.pool->Stats().misses, misses_);
+    EXPECT_EQ(fake_.backend->mapped(), 0) << Where();
+    EXPECT_EQ(fake_.pool->Stats().live_bytes, 0) << Where();
+    EXPECT_THAT(fake_.backend->misuse(), ::testing::IsEmpty()) << Where();
+    EXPECT_EQ(fake_.pool->Stats().hits, hits_) << Where();
+    EXPECT_EQ(fake_.pool->Stats().misses, misses_) << Where();
   }
 
   std::int64_t hits() const { return hits_; }
@@ -145,12 +141,16 @@ class World {
   struct RunningPass {
     PlannedArena& arena;
     BoundTable& bound;
+    StreamHandle stream;
     Fill fill;
     Pass pass;
-    RunningPass(ArenaPool& pool, PlannedArena& lent, BoundTable& table, Fill what)
-        : arena(lent), bound(table), fill(what), pass(pool, lent, table, nullptr, what) {}
+    RunningPass(ArenaPool& pool, PlannedArena& lent, BoundTable& table, StreamHandle on, Fill what)
+        : arena(lent), bound(table), stream(on), fill(what), pass(pool, lent, table, on, what) {}
   };
 
+  std::string Where() const {
+    return "POOL_TEST_SEED=" + std::to_string(seed_) + ", step " + std::to_string(step_) + ": ";
+  }
   std::size_t Below(std::size_t n) { return static_cast<std::size_t>(random_()) % n; }
 
   // Up to 24 KiB of ranges that need not be a good plan.
@@ -178,15 +178,21 @@ class World {
   void BeginPass() {
     Table& table = tables_[Below(tables_.size())];
     PlannedArena& arena = fake_.pool->Borrow(table.table.height);
-    for (const std::unique_ptr<RunningPass>& each : passes_) ASSERT_NE(&each->arena, &arena);
-    // A plan starts only where nothing lives in its range.
-    for (const Tensor& tensor : tensors_) ASSERT_FALSE(Overlaps(tensor, arena.arena().base(), table.table.height));
-    ASSERT_GE(arena.arena().mapped(), table.table.height);
+    for (const std::unique_ptr<RunningPass>& each : passes_) {
+      ASSERT_NE(&each->arena, &arena) << Where() << "expected: two passes at once never share an arena";
+    }
+    for (const Tensor& tensor : tensors_) {
+      ASSERT_FALSE(Overlaps(tensor, arena.arena().base(), table.table.height))
+          << Where() << "expected: a plan starts only where nothing lives in its range";
+    }
+    ASSERT_GE(arena.arena().mapped(), table.table.height) << Where();
     BoundTable*& bound = table.bound[&arena];
     if (bound == nullptr) bound = arena.Bind(table.table);
     constexpr Fill kFills[] = {Fill::kNone, Fill::kNone, Fill::kNan, Fill::kZero};
-    passes_.push_back(std::make_unique<RunningPass>(*fake_.pool, arena, *bound, kFills[Below(4)]));
+    passes_.push_back(std::make_unique<RunningPass>(*fake_.pool, arena, *bound, AnyStream(), kFills[Below(4)]));
   }
+
+  StreamHandle AnyStream() { return &streams_[Below(streams_.size())]; }
 
   void EndPass() {
     if (passes_.empty()) return;
@@ -221,7 +227,7 @@ class World {
       ServeOne(running, entry, fits, giver);
     }
     if (Below(8) == 0) {
-      ASSERT_EQ(running.pass.Serve(64, nullptr), nullptr) << "more than planned";
+      ASSERT_EQ(running.pass.Serve(64, running.stream), nullptr) << Where() << "more than planned";
       ++misses_;
     }
     running.pass.EndOp();
@@ -230,9 +236,11 @@ class World {
   void ServeOne(RunningPass& running, const BoundTable::Entry& entry, bool fits, const void* giver) {
     const Bytes size =
         fits ? entry.size - static_cast<Bytes>(Below(64)) : entry.size + 1 + static_cast<Bytes>(Below(512));
-    std::byte* const served = running.pass.Serve(size, nullptr);
+    const StreamHandle stream = Below(16) > 0 ? running.stream : AnyStream();
+    fits = fits && stream == running.stream;
+    std::byte* const served = running.pass.Serve(size, stream);
     if (entry.slot == nullptr) {
-      ASSERT_EQ(served, nullptr);
+      ASSERT_EQ(served, nullptr) << Where() << "planned to go upstream";
       return;
     }
     // Everything that other threads freed was freed before this, so the reference knows what is free, exactly.
@@ -244,15 +252,16 @@ class World {
     } else {
       for (const Tensor& tensor : tensors_) right = right && !Overlaps(tensor, entry.slot->begin, entry.slot->size);
     }
-    ASSERT_EQ(served != nullptr, right) << (entry.in_place ? "in place" : "alone") << ", size " << size << " for "
-                                        << entry.size;
+    ASSERT_EQ(served != nullptr, right) << Where() << "expected " << (right ? "a slot" : "none") << ", "
+                                        << (entry.in_place ? "in place" : "alone") << ", for " << size << " bytes, "
+                                        << entry.size << " planned, on " << (fits ? "its" : "its or another") << " stream";
     if (served == nullptr) {
       ++misses_;
       if (fits) ++refused_;
       return;
     }
     ++hits_;
-    ASSERT_EQ(served, entry.slot->begin);
+    ASSERT_EQ(served, entry.slot->begin) << Where();
     if (entry.in_place) {
       ++joins_;
       for (Tensor& tensor : tensors_) tensor.overwritten |= tensor.slot == entry.slot;
@@ -271,7 +280,8 @@ class World {
     tensors_[i] = tensors_.back();
     tensors_.pop_back();
     if (!tensor.overwritten) {
-      EXPECT_TRUE(testing::AllBytesAre(tensor.address, tensor.size, std::byte{tensor.pattern})) << "overwritten";
+      EXPECT_TRUE(testing::AllBytesAre(tensor.address, tensor.size, std::byte{tensor.pattern}))
+          << Where() << "expected " << tensor.size << " bytes of " << int{tensor.pattern} << ": overwritten";
     }
     return tensor;
   }
@@ -289,7 +299,7 @@ class World {
         std::none_of(tensors_.begin(), tensors_.end(), [&](const Tensor& t) { return t.slot == tensor.slot; });
     // Where another thread has freed a slot's other owner, the arena may not have seen that yet.
     if (held && last && tensor.slot->live == 0) {
-      ASSERT_TRUE(testing::AllBytesAre(tensor.address, tensor.size, std::byte{0xFF})) << "not poisoned";
+      ASSERT_TRUE(testing::AllBytesAre(tensor.address, tensor.size, std::byte{0xFF})) << Where() << "not poisoned";
     }
   }
 
@@ -311,8 +321,8 @@ class World {
   void Trim() {
     fake_.pool->Trim();
     for (const Tensor& tensor : tensors_) {
-      ASSERT_TRUE(fake_.backend->IsMapped(tensor.address));
-      ASSERT_TRUE(fake_.backend->IsMapped(tensor.address + tensor.size - 1));
+      ASSERT_TRUE(fake_.backend->IsMapped(tensor.address)) << Where() << "a trim took the memory of a live tensor";
+      ASSERT_TRUE(fake_.backend->IsMapped(tensor.address + tensor.size - 1)) << Where();
     }
   }
 
@@ -328,7 +338,10 @@ class World {
     table = RandomTable();
   }
 
+  const std::uint64_t seed_;
+  std::int64_t step_ = 0;
   std::mt19937_64 random_;
+  std::array<int, 3> streams_{};  // their addresses are the handles
   FakePool fake_;
   OtherThread other_;
   std::vector<Table> tables_;
@@ -338,18 +351,17 @@ class World {
 };
 
 TEST(PoolRandomTest, EqualsTheReference) {
-  const std::int64_t only = FromEnvironment("POOL_TEST_SEED", -1);
-  const std::int64_t steps = FromEnvironment("POOL_TEST_OPERATIONS", 200'000) / 20;
+  constexpr std::int64_t kSeeds = 20;
+  const std::int64_t steps = testing::Operations(200'000) / kSeeds;
+  const std::int64_t first = testing::OnlySeed().value_or(0);
+  const std::int64_t last = testing::OnlySeed().value_or(kSeeds - 1);
+  std::cerr << "seeds " << first << " to " << last << ", " << steps << " steps each\n";
   std::int64_t hits = 0, joins = 0, refused = 0;
-  for (std::int64_t seed = only < 0 ? 0 : only; seed < (only < 0 ? 20 : only + 1); ++seed) {
-    SCOPED_TRACE("POOL_TEST_SEED=" + std::to_string(seed));
+  for (std::int64_t seed = first; seed <= last; ++seed) {
     World world(static_cast<std::uint64_t>(seed));
     for (std::int64_t i = 0; i < steps; ++i) {
       world.Step();
-      if (HasFailure()) {
-        std::cerr << "seed " << seed << ", step " << i << " of " << steps << '\n';
-        return;
-      }
+      if (HasFailure()) return;
     }
     world.Finish();
     hits += world.hits();

@@ -39,7 +39,13 @@ inline SlotTable OneOpEach(const std::vector<SlotRange>& ranges) {
   return TableOf(ranges, ops);
 }
 
-// A pool on fake memory. Pools are immortal; a list keeps them in sight of the leak checker.
+// Pools are immortal; a list keeps them in sight of the leak checker.
+inline ArenaPool& Immortal(ArenaPool* pool) {
+  static auto* all = new std::vector<ArenaPool*>;
+  return *all->emplace_back(pool);
+}
+
+// A pool on fake memory.
 struct FakePool {
   FakeBackend* backend;
   ArenaPool* pool;
@@ -48,9 +54,7 @@ struct FakePool {
                     std::function<void()> on_pressure = {}) {
     auto memory = std::make_unique<FakeBackend>(options);
     backend = memory.get();
-    pool = new ArenaPool({}, std::move(memory), reserve, std::move(on_pressure));
-    static auto* all = new std::vector<ArenaPool*>;
-    all->push_back(pool);
+    pool = &Immortal(new ArenaPool({}, std::move(memory), reserve, std::move(on_pressure)));
   }
 };
 

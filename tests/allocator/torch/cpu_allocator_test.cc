@@ -1,85 +1,56 @@
 // The CPU allocator as torch sees it, without and with a pass.
 #include <c10/core/Allocator.h>
-#include <c10/core/CPUAllocator.h>
 #include <gtest/gtest.h>
 
-#include <cstdint>
-#include <thread>
+#include <cstring>
 
-#include "livepool/pool/pass.h"
+#include "allocator/allocator_conformance.h"
+#include "allocator/pool/test_tables.h"
+#include "allocator/torch/c10_block.h"
 #include "livepool/torch/install.h"
 
 namespace livepool {
 namespace {
 
-bool InArena(const void* address) { return PoolOf({}).Find(address) != nullptr; }
+struct CpuHarness {
+  static constexpr Bytes kAlignment = 64;
+  static constexpr bool kReadable = true;
+  using Refusal = c10::Error;  // upstream's own
+  static std::string WhyNot() { return ""; }
 
-class CpuAllocatorTest : public ::testing::Test {
- protected:
-  static void SetUpTestSuite() { Install(DeviceId::Kind::kHost); }
-
+  CpuHarness() { Install(DeviceId::Kind::kHost); }
+  ArenaPool& pool() { return PoolOf({}); }
   c10::Allocator& allocator() { return *c10::GetAllocator(c10::kCPU); }
-
-  // One op with two allocations of 100 bytes each, side by side.
-  const SlotTable table_{.first_of_op = {0, 2},
-                         .allocations = {{.size = 128, .range = 0}, {.size = 128, .range = 1}},
-                         .ranges = {{.offset = 0, .size = 128}, {.offset = 128, .size = 128}},
-                         .height = 256};
-};
-
-TEST_F(CpuAllocatorTest, EveryDataPtrHasTheOneDeleterAndIsItsOwnContext) {
-  for (const std::size_t size : {0U, 1U, 511U, 82262U, (2U << 20) + 1}) {
-    const c10::DataPtr data = allocator().allocate(size);
-    EXPECT_EQ(data.get_deleter(), allocator().raw_deleter());
-    EXPECT_EQ(data.get(), data.get_context());
-    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(data.get()) % 64, 0u) << size;
-  }
-}
-
-TEST_F(CpuAllocatorTest, RawAllocationsWork) {
+  Block Allocate(Bytes size) { return OwnedBy(allocator().allocate(static_cast<std::size_t>(size))); }
   // What oneDNN calls for its scratchpads.
-  void* address = allocator().raw_allocate(1000);
-  ASSERT_NE(address, nullptr);
-  EXPECT_FALSE(InArena(address));
-  allocator().raw_deallocate(address);
-}
-
-TEST_F(CpuAllocatorTest, EmptyRequestsAreNeitherServedNorCounted) {
-  ArenaPool& pool = PoolOf({});
-  PlannedArena& arena = pool.Borrow(table_.height);
-  BoundTable* bound = arena.Bind(table_);
-  {
-    Pass pass(pool, arena, *bound, nullptr, Fill::kNone);
-    pass.BeginOp(0, nullptr);
-    const c10::DataPtr none = allocator().allocate(0);
-    const c10::DataPtr none_again = allocator().allocate(0);
-    const c10::DataPtr first = allocator().allocate(100);
-    EXPECT_EQ(none.get(), nullptr);
-    EXPECT_TRUE(InArena(first.get()));
-    EXPECT_EQ(pass.hits(), 1);
-    EXPECT_EQ(pass.misses(), 0);
+  void* RawAllocate(Bytes size) { return allocator().raw_allocate(static_cast<std::size_t>(size)); }
+  void RawFree(void* address) { allocator().raw_deallocate(address); }
+  void Fill(void* address, Bytes size, unsigned char value) {
+    std::memset(address, value, static_cast<std::size_t>(size));
   }
-  arena.Unbind(bound);
-  pool.Return(arena);
-}
-
-TEST_F(CpuAllocatorTest, AnotherThreadIsNotServedFromThePass) {
-  ArenaPool& pool = PoolOf({});
-  PlannedArena& arena = pool.Borrow(table_.height);
-  BoundTable* bound = arena.Bind(table_);
-  {
-    Pass pass(pool, arena, *bound, nullptr, Fill::kNone);
-    pass.BeginOp(0, nullptr);
-    std::thread([&] { EXPECT_FALSE(InArena(allocator().allocate(100).get())); }).join();
-    EXPECT_EQ(pass.hits() + pass.misses(), 0);
-    c10::DataPtr slot = allocator().allocate(100);
-    EXPECT_TRUE(InArena(slot.get()));
-    std::thread([moved = std::move(slot)]() mutable { moved.clear(); }).join();  // a free from elsewhere
-    pass.BeginOp(0, nullptr);
-    EXPECT_TRUE(InArena(allocator().allocate(100).get()));  // its place is free again
+  std::vector<std::byte> Read(const void* address, Bytes size) {
+    const auto* const begin = static_cast<const std::byte*>(address);
+    return {begin, begin + size};
   }
-  arena.Unbind(bound);
-  pool.Return(arena);
+  void BeginPass(PlannedArena&) {}
+  void EndPass(PlannedArena&) {}
+  std::vector<std::string> Misuse() { return {}; }
+};
+INSTANTIATE_TYPED_TEST_SUITE_P(Cpu, AllocatorConformance, CpuHarness);
+
+TEST(CpuAllocatorTest, EveryDataPtrHasTheOneDeleter) {
+  Install(DeviceId::Kind::kHost);
+  c10::Allocator& allocator = *c10::GetAllocator(c10::kCPU);
+  const auto expect_it = [&] {
+    for (const std::size_t size : {0U, 100U}) {
+      EXPECT_EQ(allocator.allocate(size).get_deleter(), allocator.raw_deleter()) << size;
+    }
+  };
+  expect_it();
+  testing::RunningPass running(PoolOf({}), testing::OneOpEach({{0, 128}}));
+  running->BeginOp(0, nullptr);
+  expect_it();
+  EXPECT_EQ(running->hits(), 1);
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 
 namespace livepool {
 
-class FakeUpstream final : public c10_compat::CUDAAllocator {
+class FakeUpstream : public c10_compat::CUDAAllocator {
  public:
   // In the order of the calls, const ones too.
   mutable std::vector<std::string> calls;

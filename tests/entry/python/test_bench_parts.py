@@ -104,7 +104,7 @@ def test_default_models(part):
     assert part("options").DEFAULT_MODELS == DEFAULTS
 
 
-@pytest.mark.parametrize("name", DEFAULTS + ("mobilenet_v2", "gpt2"))
+@pytest.mark.parametrize("name", DEFAULTS + ("mobilenet_v2", "gpt2", "t5", "mixtral", "lstm", "unet"))
 def test_models_are_repeatable_and_their_output_depends_on_the_input(part, name):
     models, compare = part("models"), part("compare")
     one, same = (models.build(name, "cpu", "fp32", 2) for _ in range(2))
@@ -113,6 +113,37 @@ def test_models_are_repeatable_and_their_output_depends_on_the_input(part, name)
     assert not one.model.training and compare.all_finite(first)
     assert compare.compare(first, again).equal
     assert compare.compare(first, second).max_abs > 1e-2, "a difference that half precision shows, too"
+
+
+@pytest.mark.parametrize(("name", "shape"), [
+    ("llama", (2, 128)), ("llama@3", (3, 128)), ("llama@3x16", (3, 16)), ("gru@5x7", (5, 7, 128)),
+    ("resnet18@3", (3, 3, 224, 224)), ("r3d_18", (2, 3, 16, 224, 224)),
+])
+def test_a_name_may_say_batch_and_length(part, name, shape):
+    work = part("models").build(name, "cpu", "fp32", 2)
+    (value,) = work.inputs(0).values()
+    assert tuple(value.shape) == shape and work.batch == shape[0]
+
+
+@pytest.mark.parametrize("name", ["llama@", "llama@0", "llama@3x", "llama@x3", "llama@3x4x5", "@3", ""])
+def test_other_names_are_refused(part, name):
+    models = part("models")
+    with pytest.raises(models.UnknownModel, match="is no name of a model; examples"):
+        models.check_name(name)
+
+
+def test_models_of_sets_exist_and_are_expanded_in_order(part):
+    sets, models = part("model_sets"), part("models")
+    for name in sets.expand(sets.SETS):
+        models.check_name(name)
+    assert sets.expand(["gru", "baseline", "bert@32x128"]) == ("gru", *sets.SETS["baseline"])
+    assert len(sets.SETS["zoo"]) >= 40 and len(sets.SETS["baseline"]) == 14
+
+
+def test_floats_are_cast_and_tokens_are_not(part):
+    models = part("models")
+    assert models.build("gru", "cpu", "bf16", 1).inputs(0)["steps"].dtype == torch.bfloat16
+    assert models.build("llama@1x4", "cpu", "bf16", 1).inputs(0)["input_ids"].dtype == torch.int64
 
 
 def test_weights_are_counted_once_by_storage(part):

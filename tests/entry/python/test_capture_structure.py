@@ -39,11 +39,6 @@ RESULTS = {
 }
 
 
-@pytest.mark.parametrize("fn", RESULTS.values(), ids=RESULTS)
-def test_results(livepool, same, fn):
-    _both(livepool, same, fn)
-
-
 def test_keywords(livepool, same):
     def fn(x, *, scale, shift=1.0, mask=None):
         return x * scale + shift + (0 if mask is None else mask)
@@ -72,12 +67,54 @@ def test_model_output(livepool, same):
         same(got.hidden_states, (x + 1, x))
 
 
-def test_dataclass_is_refused_with_a_reason(refused):
-    @dataclasses.dataclass
-    class Output:
-        logits: torch.Tensor
+@dataclasses.dataclass
+class Output:
+    logits: torch.Tensor
+    more: tuple | None = None
 
-    refused(lambda x: Output(x * 2), X, match="result is a Output, which a replay cannot make anew")
+
+@dataclasses.dataclass(frozen=True)
+class Frozen:
+    inner: Output
+    name: str
+
+
+RESULTS["dataclass"] = lambda x: Output(x * 2, (x + 1, {"a": x}))
+RESULTS["nested frozen dataclass"] = lambda x: [Frozen(Output(x * 2), "name"), x + 1]
+
+
+@pytest.mark.parametrize("fn", RESULTS.values(), ids=RESULTS)
+def test_results(livepool, same, fn):
+    _both(livepool, same, fn)
+
+
+def test_dataclass_arguments(livepool, same):
+    def fn(batch):
+        return batch.inner.logits * 2 + batch.inner.more[0]
+
+    graph = livepool.capture(fn, Frozen(Output(X, (X + 1,)), "name"))
+    same(graph.replay(Frozen(Output(Y, (Y + 3,)), "name")), Y * 2 + Y + 3)
+    with pytest.raises(livepool.ReplayMismatch, match="name"):
+        graph.replay(Frozen(Output(Y, (Y + 3,)), "other"))
+    with pytest.raises(livepool.ReplayMismatch, match="nested in another way"):
+        graph.replay(Frozen(Output(Y, (Y, Y)), "name"))
+    with pytest.raises(livepool.ReplayMismatch, match="Frozen"):
+        graph.replay(3)
+
+
+def test_dataclass_that_the_pass_changes_is_refused(refused):
+    def fn(batch):
+        batch.logits = batch.logits * 2
+        return batch.logits + 1
+
+    refused(fn, Output(X), match="changes a container among its arguments")
+
+
+def test_object_is_refused_with_a_reason(refused):
+    class Plain:
+        pass
+
+    refused(lambda x: [x * 2, Plain()], X, match=r"result\[1\] is a Plain, which a replay cannot make anew")
 
 
 def test_object_among_the_arguments_may_be_returned(livepool, same):
@@ -206,3 +243,30 @@ def test_not_callable(livepool):
 
 def test_tensor_in_a_plain_object_result_is_refused(refused):
     refused(lambda x: types.SimpleNamespace(y=x * 2), X, match="SimpleNamespace")
+
+
+class TestConsume:
+    def test_is_a_replay_that_empties_the_list(self, livepool, same):
+        graph = livepool.capture(lambda x, k: (x * k, x.sum()), X, 2)
+        graph.replay(Y, 2)
+        arguments = [Y.clone(), 2]
+        same(graph.consume(arguments), (Y * 2, Y.sum()))
+        assert arguments == []
+
+    def test_nobody_else_holds_the_tensor_in_the_pass(self, livepool):
+        graph = livepool.capture(lambda x: (x * 2).sum() + 1, X)
+        graph.replay(Y)
+        freed = []
+
+        class Bytes(bytearray):
+            def __del__(self):
+                freed.append(len(freed))
+
+        arguments = [torch.frombuffer(Bytes(X.numel() * 4), dtype=torch.float32).view(X.shape)]
+        graph.consume(arguments)
+        assert freed == [0]
+
+    def test_another_structure_is_refused(self, livepool):
+        graph = livepool.capture(lambda x: x * 2, X)
+        with pytest.raises(livepool.ReplayMismatch):
+            graph.consume([X, X])

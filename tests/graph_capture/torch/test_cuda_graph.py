@@ -83,7 +83,8 @@ def test_models(cuda, equal, make, outputs):
     graph = cuda.capture(model, *inputs(0), mode="graph", outputs=outputs)
     for seed in (1, 2, 3, 1):
         equal(graph.replay(*inputs(seed)), model(*inputs(seed)), f"input {seed}")
-    assert launched(graph) == 4 and graph.report()["graphs"] == 1 and graph.report()["checked"]
+    assert launched(graph) == 4 and graph.report()["checked"]
+    assert graph.report()["graphs"] <= 2  # two if a better plan was found meanwhile
 
 
 def test_random_numbers_go_on_as_in_eager(cuda, equal):

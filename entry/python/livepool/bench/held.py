@@ -49,6 +49,7 @@ def measure(mode, name, dtype, batch):
 
         livepool.install(device="cuda")
     work = models.build(name, "cuda", dtype, batch)
+    batch = work.batch
     captured, steady = work.inputs(0), work.inputs(1)
     resident = models.weights_bytes(work.model) + models.storage_bytes([*captured.values(), *steady.values()])
 

@@ -35,6 +35,7 @@ def measure(name, device, dtype, batch, step):
 def _measure(result, device, step):
     step("builds the model")
     work = models.build(result.model, device, result.dtype, result.batch)
+    result.batch = work.batch
     result.weights_bytes = models.weights_bytes(work.model)
     captured, second, third = (work.inputs(seed) for seed in (CAPTURED, SECOND, THIRD))
 

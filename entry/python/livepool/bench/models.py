@@ -1,18 +1,22 @@
-"""Models with random weights and their inputs, both made from seeds; nothing is downloaded."""
+"""Models with random weights and their inputs, both made from seeds; nothing is downloaded.
+
+A name is that of a family's model, with its own batch size and length where it says so: `resnet50`, `vit_l_16@32`,
+`bert@32x128`.
+"""
 
 import difflib
-import importlib.util
+import re
 import warnings
 from dataclasses import dataclass
 from typing import Callable
 
 import torch
+from torch.utils._pytree import tree_map
 
-from livepool.bench import transformer_configs
+from livepool.bench import own_models, transformer_configs, vision
 
 DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
-IMAGE_SIZE = 224
-SEQUENCE = 128
+FAMILIES = (vision, transformer_configs, own_models)
 
 
 class UnknownModel(ValueError):
@@ -25,65 +29,56 @@ class Workload:
 
     model: torch.nn.Module
     inputs: Callable[[int], dict]
+    batch: int
 
 
-def image_names():
-    if importlib.util.find_spec("torchvision") is None:
-        return []
-    import torchvision
+def _parse(name):
+    """The bare name, its batch size and its length; None where the name does not say."""
+    match = re.fullmatch(r"([^@]+)(?:@([1-9]\d*)(?:x([1-9]\d*))?)?", name)
+    if match is None:
+        raise UnknownModel(f"'{name}' is no name of a model; examples: resnet50, vit_l_16@32 (batch), bert@32x128 "
+                           "(batch x length)")
+    bare, batch, length = match.groups()
+    return bare, batch and int(batch), length and int(length)
 
-    return torchvision.models.list_models(module=torchvision.models)
+
+def _family_of(bare):
+    known = {name: family for family in FAMILIES for name in family.names()}
+    if bare in known:
+        return known[bare]
+    near = difflib.get_close_matches(bare, known, n=5, cutoff=0.5)
+    hint = f"near matches: {', '.join(near)}" if near else "no name is near"
+    absent = [package for family, package in ((vision, "torchvision"), (transformer_configs, "transformers"))
+              if not family.names()]
+    if absent:
+        hint += f"; not installed: {', '.join(absent)}"
+    raise UnknownModel(f"unknown model '{bare}'; {hint}")
 
 
 def check_name(name):
-    images = image_names()
-    known = [*images, *transformer_configs.NAMES]
-    if name not in known:
-        near = difflib.get_close_matches(name, known, n=5, cutoff=0.5)
-        hint = f"near matches: {', '.join(near)}" if near else "no name is near"
-        if not images:
-            hint += "; torchvision is not installed"
-        raise UnknownModel(f"unknown model '{name}'; {hint}")
-    if name in transformer_configs.NAMES and importlib.util.find_spec("transformers") is None:
-        raise UnknownModel(f"model '{name}' needs the package transformers, which is not installed")
+    """Raises UnknownModel where `build` would."""
+    _family_of(_parse(name)[0])
 
 
 def build(name, device, dtype, batch):
-    """The workload called `name`, in eval mode on `device`."""
-    check_name(name)
+    """The workload called `name`, in eval mode on `device`; `batch` counts where the name has none."""
+    bare, own_batch, length = _parse(name)
+    batch = own_batch or batch
     torch.manual_seed(0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # notes of model code about initialisation, which is random here
-        if name in transformer_configs.NAMES:
-            model, inputs = _text_model(name, device, batch)
-        else:
-            model, inputs = _image_model(name, device, dtype, batch)
+        model, inputs = _family_of(bare).build(bare)
+        make_every_weight_matter(model)
+        calibrate_batch_norm(model, lambda: inputs(1000, 4, length))
     # Cast before the move: the device never sees the wider weights.
-    return Workload(model.to(DTYPES[dtype]).to(device), inputs)
+    model = model.to(DTYPES[dtype]).to(device)
 
+    def place(leaf):
+        if not isinstance(leaf, torch.Tensor):
+            return leaf
+        return leaf.to(DTYPES[dtype] if leaf.is_floating_point() else leaf.dtype).to(device)
 
-def _image_model(name, device, dtype, batch):
-    import torchvision
-
-    def images(count, seed):
-        return torch.randn(count, 3, IMAGE_SIZE, IMAGE_SIZE, generator=torch.Generator().manual_seed(seed))
-
-    model = torchvision.models.get_model(name, weights=None).eval()
-    make_every_weight_matter(model)
-    calibrate_batch_norm(model, x=images(4, seed=1000))
-    return model, lambda seed: {"x": images(batch, seed).to(DTYPES[dtype]).to(device)}
-
-
-def _text_model(name, device, batch):
-    model = transformer_configs.build(name).eval()
-    make_every_weight_matter(model)
-    vocabulary = model.config.vocab_size
-
-    def inputs(seed):
-        tokens = torch.randint(vocabulary, (batch, SEQUENCE), generator=torch.Generator().manual_seed(seed))
-        return {"input_ids": tokens.to(device)}
-
-    return model, inputs
+    return Workload(model, lambda seed: tree_map(place, inputs(seed, batch, length)), batch)
 
 
 @torch.no_grad()
@@ -99,8 +94,8 @@ def make_every_weight_matter(model):
 
 
 @torch.no_grad()
-def calibrate_batch_norm(model, **inputs):
-    """Sets the running statistics from one pass, as training would.
+def calibrate_batch_norm(model, inputs):
+    """Sets the running statistics from one pass over `inputs()`, as training would.
 
     With untrained ones the signal of a deep network dies out (MobileNet's output barely depends on the image) or
     overflows (Inception), and again a comparison proves nothing.
@@ -111,7 +106,7 @@ def calibrate_batch_norm(model, **inputs):
     momenta = [norm.momentum for norm in norms]
     for norm in norms:
         norm.train().momentum = 1.0
-    model(**inputs)
+    model(**inputs())
     for norm, momentum in zip(norms, momenta):
         norm.eval().momentum = momentum
 

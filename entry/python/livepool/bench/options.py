@@ -11,8 +11,10 @@ those of eager on two inputs that were not captured."""
 
 EPILOG = """\
 models:
-  any classification model of torchvision by its name there (resnet50, vit_l_16, convnext_base, swin_b, densenet201),
-  and of Hugging Face transformers, made from a config: bert, gpt2, llama (small), llama1b; 128 tokens each.
+  models of torchvision by their names there (resnet50, vit_l_16, deeplabv3_resnet50, r3d_18), models of Hugging Face
+  transformers made from a config (bert, gpt2, llama, llama1b, t5, mixtral, ...), and gru, lstm, unet.
+  NAME@BATCH and NAME@BATCHxLENGTH set a model's own batch size and number of tokens: vit_l_16@32, bert@32x128.
+  baseline: the fourteen models of docs/benchmarks.md at their shapes      zoo: one model of each family
 
 exit code:
   0  every result is bit for bit equal     1  a result is wrong or a model failed     2  the command line is wrong
@@ -70,9 +72,9 @@ def add_to(parser):
 
 def resolve(args):
     """Checks what argparse cannot, and fills in what depends on the device."""
-    from livepool.bench import models
+    from livepool.bench import model_sets, models
 
-    names = tuple(name.strip() for name in args.models.split(",") if name.strip())
+    names = model_sets.expand(name.strip() for name in args.models.split(",") if name.strip())
     if not names:
         raise BadOption("argument --models: no model is named")
     try:

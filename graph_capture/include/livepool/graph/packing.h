@@ -28,4 +28,7 @@ Packing MakePacking(const std::vector<BufferLifetime>& lifetimes, const std::vec
 SlotTable MakeSlotTable(const Packing& packing, const Plan& plan, const std::vector<InPlacePair>& pairs,
                         const Trace& replay, Bytes alignment);
 
+// The same table for another plan of the same problem: its ranges lie elsewhere.
+SlotTable MovedTo(SlotTable table, const Plan& plan);
+
 }  // namespace livepool

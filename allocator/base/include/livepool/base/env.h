@@ -29,6 +29,7 @@ struct Env {
   bool enabled = true;  // LIVEPOOL=0 turns serving off: everything goes upstream
   Fill fill = Fill::kNone;
   CheckPolicy check;
+  bool search = true;  // LIVEPOOL_SEARCH=off: no better plan is looked for in the background after a capture
   LogLevel log = LogLevel::kWarning;
   // One line for each variable that is unknown or has a bad value; the program runs on.
   std::vector<std::string> complaints;

@@ -38,7 +38,8 @@ class OutOfMemory : public Error {
   Bytes requested_;
 };
 
-// More passes run at once than a device has arenas for; what is asked for goes upstream instead.
+// More passes run at once than a device has arenas for, or the process is a forked child: what is asked for goes
+// upstream instead.
 class ArenasExhausted : public OutOfMemory {
  public:
   using OutOfMemory::OutOfMemory;

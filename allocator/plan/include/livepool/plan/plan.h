@@ -18,7 +18,7 @@ struct Plan {
   Bytes lower_bound = 0;
   // Which rule made it, e.g. "offset best fit by size".
   std::string algorithm;
-  // Where more is known: the top of the highest fixed buffer, or what an exhausted search has excluded. 0: nothing.
+  // Where more is known: what fixed buffers force, or what an exhausted search has excluded. 0: nothing.
   Bytes proved_bound = 0;
 
   bool ProvedOptimal() const { return height == std::max(lower_bound, proved_bound); }

@@ -27,10 +27,12 @@ struct SearchSwitches {
 
 // Each rule can be switched off; at least one must stay on that honours what the problem asks for.
 struct PlannerOptions {
-  // Buffers of lowest feasible offset first, in several orders. Skipped if a buffer has a fixed offset.
+  // Problems whose best plan can be read off: all buffers alive at once, or all of one size.
+  bool shortcuts = true;
+  // Buffers of lowest feasible offset first, in several orders.
   bool skyline = true;
-  // Each buffer into the smallest gap that fits, in several orders. The only rule for fixed offsets. Skipped if more
-  // than a million pairs of buffers overlap, unless no other rule can run.
+  // Each buffer into the smallest gap that fits, in several orders. Skipped if more than a million pairs of buffers
+  // overlap, unless no other rule can run.
   bool offset_best_fit = true;
   // Greedy best fit of whole slots in birth order (livepool's first planner, the baseline in tables).
   // Skipped if a buffer has a fixed offset.
@@ -38,7 +40,8 @@ struct PlannerOptions {
 
   // Depth-first search below the best plan of the rules, for so many nodes (2 to 20 us each); 0: off. The default costs
   // a few milliseconds for a thousand buffers, and only where no rule reaches the bound. Skipped if a buffer has a
-  // fixed offset or an alignment that does not divide all sizes, or if there are more than 4096 buffers.
+  // fixed offset (docs/planner.md says why) or an alignment that does not divide all sizes, or if there are more than
+  // 4096 buffers.
   std::int64_t search_nodes = 500;
   SearchSwitches search;
   std::uint64_t seed = 0;  // of the search

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -64,6 +65,10 @@ class PlannedArena {
     fill_ = fill;
     stream_ = stream;
   }
+  // The holder only: the time that slots note when they die, on a clock of the holder's own.
+  void SetClock(std::uint32_t now) { clock_ = now; }
+  // The holder only: takes in what other threads have freed.
+  void ApplyRemoteFrees() noexcept;
   // The holder only.
   Bytes LiveBytes() const { return live_.LiveBytes(); }
   bool CheckInvariants() const { return live_.CheckInvariants(); }
@@ -72,7 +77,6 @@ class PlannedArena {
 
  private:
   void Drop(Slot& slot, int count) noexcept;  // holder: `count` DataPtrs fewer
-  void ApplyRemoteFrees() noexcept;           // holder
   void PurgeRetired();                        // holder
   template <typename Function>
   void ForEachSlotLocked(Function function);  // holder
@@ -81,6 +85,7 @@ class PlannedArena {
   AddressMap addresses_;
   LiveList live_;
   Fill fill_ = Fill::kNone;
+  std::uint32_t clock_ = 0;
   StreamHandle stream_ = nullptr;
   std::atomic<const void*> holder_{nullptr};
   std::atomic<Slot*> remote_{nullptr};

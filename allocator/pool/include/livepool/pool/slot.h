@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 
 #include "livepool/base/units.h"
 
@@ -22,6 +23,7 @@ struct alignas(64) Slot {  // one cache line
   Slot* left_hint = nullptr;  // the left neighbour that the last insertion found
 
   std::atomic<int> remote_frees{0};  // frees by other threads, not yet applied to `live`
+  std::uint32_t death = 0;           // the arena's clock when it died last
   Slot* remote_next = nullptr;       // link in the arena's stack of slots with remote frees
 
   std::byte* end() const { return begin + size; }

@@ -34,6 +34,9 @@ struct CaptureOptions {
   bool fold_constants = true;
   // Ops are moved where that lowers what is alive at once; data, writes, random numbers and effects keep their order.
   bool order_for_memory = true;
+  // Where the plan that the capture makes in a few ms may not be the best, look for a better one on a thread of low
+  // priority, and serve it from the next replay on. Results do not change. LIVEPOOL_SEARCH=off switches it off for all.
+  bool search_in_background = true;
 
   // kGraph: the ops are captured into a CUDA graph, and a replay launches that. A pass that cannot be one (on the CPU;
   // the host reads a result; an op waits for the device) is replayed op by op, and GraphReport::not_launched says why.
@@ -55,6 +58,7 @@ struct GraphReport {
   Bytes lower_bound_bytes = 0;
   Bytes arena_bytes = 0;
   std::string algorithm;  // the planner's rule
+  bool searching = false;  // a better plan is being looked for; if there is one, a later replay takes it
   double capture_ms = 0;  // recording and calibration
   double plan_ms = 0;
   std::int64_t replays = 0;
@@ -79,13 +83,21 @@ class ExecGraph {
   // Throws ReplayMismatch if an input or the state differs in shape, strides, dtype, device or aliasing from
   // the capture's; GuardFailed if the callable would take another path; CheckFailed if the result was wrong
   // (from then on always); what an op throws passes through.
-  Tensors Replay(const Tensors& inputs);
+  Tensors Replay(const Tensors& inputs) { return Replay(Tensors(inputs)); }
+  // The same, and takes the tensors over: one that nobody else holds is freed after the last op that uses it, so that
+  // what upstream serves later in the pass (outputs, say) can have its bytes. A replay that is checked, and one as a CUDA
+  // graph, keeps them to its end. They are gone if this throws, too.
+  Tensors Replay(Tensors&& inputs);
 
   GraphReport Report() const;
 
   // True once a replay may be thrown away: it writes to nothing of the caller's, draws no random numbers, and will
   // not be checked (any more). A caller with checks of its own may then make them while the device still works.
   bool Disposable() const;
+
+  // True if a replay writes to its inputs or to the state. An op of a replay that writes may fail after it has written,
+  // as it may in eager: the effects up to there stay. Any other replay that fails leaves no effects.
+  bool Writes() const;
 
  private:
   struct Impl;

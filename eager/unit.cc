@@ -1,0 +1,70 @@
+#include "livepool/eager/unit.h"
+
+#include <algorithm>
+
+#include "livepool/plan/planner.h"
+#include "livepool/plan/validate.h"
+
+namespace livepool {
+
+std::shared_ptr<Unit> Unit::Make(const Kind& kind, Bytes alignment, const std::function<bool()>& stop) {
+  const Problem problem = kind.MakeProblem(alignment);
+  if (problem.buffers.empty()) return nullptr;
+  const Plan plan = MakePlan(problem, {}, [&](const Plan&) { return !stop || !stop(); });
+  if (stop && stop()) return nullptr;
+  CheckPlan(problem, plan);
+
+  SlotTable table;  // the pass is one op
+  table.height = plan.height;
+  table.allocations.reserve(kind.keys().size());
+  for (const Key& key : kind.keys()) table.allocations.push_back({.size = key.size});
+  for (std::size_t i = 0; i < problem.buffers.size(); ++i) {
+    const Buffer& buffer = problem.buffers[i];
+    table.allocations[static_cast<std::size_t>(buffer.id)].range = static_cast<std::int32_t>(i);
+    table.ranges.push_back({.offset = plan.offsets[i], .size = buffer.size});
+  }
+  table.first_of_op.push_back(static_cast<std::uint32_t>(table.allocations.size()));
+  table.Check();
+  return std::shared_ptr<Unit>(new Unit(kind.keys(), kind.hash(), std::move(table), plan.lower_bound));
+}
+
+std::shared_ptr<Unit> Unit::WithoutEscapes(const Kind& kind) const {
+  SlotTable table = table_;
+  for (std::size_t i = 0; i < table.allocations.size(); ++i) {
+    if (kind.escaping(static_cast<Position>(i))) table.allocations[i].range = PlannedAllocation::kUpstream;
+  }
+  std::shared_ptr<Unit> unit(new Unit(keys_, kind_hash_, std::move(table), lower_bound_));
+  return unit->planned() == 0 ? nullptr : unit;
+}
+
+Unit::Unit(std::vector<Key> keys, std::uint64_t kind_hash, SlotTable table, Bytes lower_bound)
+    : keys_(std::move(keys)),
+      kind_hash_(kind_hash),
+      table_(std::move(table)),
+      lower_bound_(lower_bound),
+      planned_(static_cast<std::uint32_t>(
+          std::count_if(table_.allocations.begin(), table_.allocations.end(),
+                        [](const PlannedAllocation& each) { return each.range != PlannedAllocation::kUpstream; }))) {}
+
+Unit::~Unit() {
+  for (const auto& [arena, table] : bound_) arena->Unbind(table);
+}
+
+const BoundTable& Unit::BoundTo(PlannedArena& arena) {
+  const std::lock_guard lock(mutex_);
+  BoundTable*& table = bound_[&arena];
+  if (table == nullptr) table = arena.Bind(table_);
+  return *table;
+}
+
+std::vector<Position> Unit::LivePositions(PlannedArena& arena) {
+  const BoundTable& table = BoundTo(arena);
+  std::vector<Position> live;
+  for (std::size_t i = 0; i < table.entries.size(); ++i) {
+    const Slot* slot = table.entries[i].slot;
+    if (slot != nullptr && slot->live > 0) live.push_back(static_cast<Position>(i));
+  }
+  return live;
+}
+
+}  // namespace livepool

@@ -1,0 +1,79 @@
+"""wrap(): a module that captures and replays itself."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import torch
+
+from livepool._livepool import InvalidInput
+from livepool.explain import Explanation
+from livepool.wrapped_forward import WrappedForward
+
+Module = TypeVar("Module", bound=torch.nn.Module)
+
+
+def wrap(module: Module, *, max_graphs: int = 16, capture_after: int = 2) -> Module:
+    """Has `module` replay its passes from planned memory from now on; returns it.
+
+        model = livepool.wrap(AutoModelForCausalLM.from_pretrained(name).eval().cuda())
+        with torch.inference_mode():
+            model.generate(**inputs)        # as before
+        print(livepool.explain(model))      # what was captured, what was not, and why
+
+    Only `forward` of this instance is replaced: type, attributes, hooks and state_dict stay; copies and pickles are
+    unwrapped. Each signature (shapes, dtypes, devices, nesting, everything that is no tensor, autocast) is captured at
+    its `capture_after`-th call and replayed from then on: the same kernels, the same results, bit for bit. What cannot be captured
+    runs as it is, and one message on the logger "livepool" says why; calls in grad mode or training mode run as they
+    are without a message. At most `max_graphs` graphs are kept, those that were used most recently. A graph whose
+    module has changed (other weights, hooks, attributes) is dropped.
+
+    Any number of threads may call the module: replays of one graph run side by side, each from an arena of its own, and
+    a capture stops no other thread's replays.
+
+    Wrapping again forgets all graphs and reasons, and takes the new options. Raises InvalidInput if `module` is
+    no torch.nn.Module, or an option is less than 1. Call livepool.install() before the first call.
+    """
+    if not isinstance(module, torch.nn.Module):
+        raise InvalidInput(f"wrap() needs a torch.nn.Module, not a {type(module).__name__}; capture() takes functions")
+    for name, value in (("max_graphs", max_graphs), ("capture_after", capture_after)):
+        if not isinstance(value, int) or value < 1:
+            raise InvalidInput(f"{name} is {value!r}; it must be an integer, at least 1")
+    unwrap(module)
+    wrapped = WrappedForward(module, max_graphs, capture_after)
+    # Not through __setattr__, which modules may define. pickle and copy look for __getstate__ on the instance.
+    module.__dict__["forward"] = wrapped
+    module.__dict__["__getstate__"] = wrapped.state_without_wrap
+    return module
+
+
+def unwrap(module: Module) -> Module:
+    """Puts the module's own `forward` back, and drops its graphs; returns it. Does nothing to one that is not wrapped.
+
+    Raises InvalidInput if somebody has put another `forward` over the wrapped one, who must take that back first.
+    """
+    wrapped = _wrapped_forward(module)
+    if wrapped is None:
+        return module
+    if module.__dict__.get("forward") is not wrapped:
+        raise InvalidInput(f"forward of this {type(module).__name__} was set after wrap(); take that back first")
+    del module.__dict__["__getstate__"]
+    if wrapped.own is not None:
+        module.__dict__["forward"] = wrapped.own
+    else:
+        del module.__dict__["forward"]
+    wrapped.cache.clear()
+    return module
+
+
+def explain(module: torch.nn.Module) -> Explanation:
+    """What a wrapped module does with its calls: its signatures with their graphs or the reasons why they have none,
+    and why calls ran as they are. Print it, or read its fields (see Explanation). Raises InvalidInput if the module is not wrapped."""
+    wrapped = _wrapped_forward(module)
+    if wrapped is None:
+        raise InvalidInput(f"this {type(module).__name__} is not wrapped; livepool.wrap(module) does that")
+    return wrapped.explain()
+
+
+def _wrapped_forward(module: torch.nn.Module) -> WrappedForward | None:
+    return getattr(module.__dict__.get("__getstate__"), "__self__", None)

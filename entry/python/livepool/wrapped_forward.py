@@ -1,0 +1,247 @@
+"""What stands in the place of a wrapped module's `forward`."""
+
+from __future__ import annotations
+
+import copy
+import threading
+import weakref
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from livepool import _livepool
+from livepool._livepool import CaptureRefused, CheckFailed, GuardFailed, ReplayMismatch
+from livepool.capture import Captured, FlatCall
+from livepool.disabled import is_disabled
+from livepool.explain import Explanation, SignatureReport, describe_graph
+from livepool.log import logger
+from livepool.signature_cache import Signature, SignatureCache
+from livepool.state import Opaque
+from livepool.structure import RULES
+
+_GIVE_UPS = 8  # one after the other, then the graph goes
+
+
+class WrappedForward(Opaque):
+    """Serves each call by a replay of its signature's graph, or runs the module as it is.
+
+    The order of things in a call: calls that are never captured run as they are (_why_never); the key finds the
+    signature; its graph is replayed; a call without a graph, or whose replay was given up, runs as it is, at the
+    capture under the recorder. So the effects of a call happen once, whatever becomes of it.
+
+    It holds its module weakly, and the module's graphs die with the module: no reference cycle delays that. What others
+    read of a forward (its name, its code, a script method's graph) is the original's.
+    """
+
+    __slots__ = ("_module", "own", "cache", "_max_graphs", "_capture_after", "_replayed", "_as_is", "_said", "_lock", "__weakref__")
+
+    def __init__(self, module: torch.nn.Module, max_graphs: int, capture_after: int) -> None:
+        self.own = module.__dict__.get("forward")  # a forward of the instance itself, as others set it too
+        self.cache = SignatureCache(max_graphs, capture_after)
+        self._max_graphs = max_graphs
+        self._capture_after = capture_after
+        self._module = weakref.ref(module, lambda _, cache=self.cache: cache.clear())
+        self._replayed = 0
+        self._as_is: Counter[str] = Counter()
+        self._said: set[Any] = set()
+        self._lock = threading.Lock()  # for the three above
+
+    @property
+    def module(self) -> torch.nn.Module:
+        module = self._module()
+        if module is None:
+            raise ReferenceError("the module of this wrapped forward is gone; keep the module itself")
+        return module
+
+    @property
+    def __wrapped__(self) -> Callable[..., Any]:
+        """The forward that was there before: what inspect.signature() shows, and what runs as it is."""
+        if self.own is not None:
+            return self.own
+        module = self.module
+        forward = next(vars(cls)["forward"] for cls in type(module).__mro__ if "forward" in vars(cls))
+        return forward.__get__(module, type(module))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__wrapped__, name)
+
+    def __repr__(self) -> str:
+        return f"<livepool.wrap of {self.__wrapped__!r}>"
+
+    def __deepcopy__(self, memo: dict) -> Any:
+        """Copying a module asks for its __getstate__, and copying `module.forward` copies the module: both unwrapped.
+        A copier that takes the attributes themselves gets a copy that is wrapped anew."""
+        twin = memo.get(id(self.module))
+        if twin is None:
+            return copy.deepcopy(self.__wrapped__, memo)
+        wrapped = WrappedForward(twin, self._max_graphs, self._capture_after)
+        wrapped.own = copy.deepcopy(self.own, memo)
+        return wrapped
+
+    def __reduce__(self) -> tuple:
+        return getattr, (self.module, "forward")  # as a bound method is pickled
+
+    def state_without_wrap(self) -> Any:
+        """The module's __getstate__: copies and pickles of it are unwrapped."""
+        module = self.module
+        get = getattr(type(module), "__getstate__", None)  # object has it since Python 3.11
+        state = module.__dict__ if get is None else get(module)
+        if not isinstance(state, dict):
+            return state
+        without = {key: value for key, value in state.items() if value is not self and key != "__getstate__"}
+        if self.own is not None and "forward" not in without:
+            without["forward"] = self.own
+        return without
+
+    def explain(self) -> Explanation:
+        with self._lock:
+            replayed, as_is = self._replayed, dict(self._as_is)
+        return Explanation(module=type(self.module).__name__, max_graphs=self._max_graphs, capture_after=self._capture_after,
+                           signatures=[SignatureReport.of(each) for each in self.cache.signatures()], replayed=replayed, as_is=as_is)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if torch.compiler.is_compiling():
+            return self.__wrapped__(*args, **kwargs)
+        module = self.module
+        reason = _why_never(module)
+        if reason is not None:
+            return self._run_as_is(reason, args, kwargs)
+        try:
+            key, tensors, objects = RULES.key(args, kwargs)
+        except CaptureRefused as refusal:
+            reason = str(refusal)
+        if reason is not None:
+            self._say("runs as it is", reason, reason)
+            return self._run_as_is(reason, args, kwargs)
+        signature = self.cache.find(key)
+        if signature is not None:
+            graph = signature.graph
+            if graph is not None:
+                try:
+                    result = graph.replay_flat(tensors)
+                except Exception as error:
+                    if not self._give_up(signature, graph, error):
+                        raise
+                    reason = f"a replay was given up ({type(error).__name__})"
+                else:
+                    signature.given_up_in_a_row = 0
+                    with self._lock:
+                        self._replayed += 1
+                    return result
+        if reason is None or signature.graph is None:
+            signature, capture = self.cache.sight(key, objects)
+            if capture:
+                return self._capture(signature, module, args, kwargs)
+            reason = reason or _why_no_graph(signature)
+        return self._run_as_is(reason, args, kwargs)
+
+    def _run_as_is(self, reason: str, args: tuple, kwargs: dict[str, Any]) -> Any:
+        with self._lock:
+            self._as_is[reason] += 1
+        return self.__wrapped__(*args, **kwargs)
+
+    def _capture(self, signature: Signature, module: torch.nn.Module, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """Runs the module once, under the recorder, and returns its own result, whether that gives a graph or not."""
+        if any(each.training for each in module.modules() if hasattr(each, "training")):
+            self.cache.fail(signature)
+            return self._run_as_is("training mode", args, kwargs)
+        run = _Once(self)
+        try:
+            call = FlatCall(run, args, kwargs, owners=[module, self.own], without_hooks_of=module)
+            graph = call.capture()
+            call.let_go_of_objects()
+        except BaseException as error:
+            if run.error is not None or not isinstance(error, Exception):
+                self.cache.fail(signature)
+                raise
+            self._not_captured(signature, error)
+        else:
+            dropped = self.cache.captured(signature, graph)
+            logger.info("%s(%s): %s%s", type(module).__name__, signature.key, describe_graph(graph.report()),
+                        f"; {dropped} older graph dropped (max_graphs={self._max_graphs})" if dropped else "")
+        return run.result() if run.begun else self._run_as_is(_why_no_graph(signature), args, kwargs)
+
+    def _not_captured(self, signature: Signature, error: Exception) -> None:
+        if isinstance(error, _livepool.Error):
+            self.cache.refuse(signature, str(error))
+            self._say(f"runs as it is for ({signature.key})", str(error), str(error))
+        else:  # out of memory, for one
+            self.cache.fail(signature)
+            self._say(f"runs as it is for ({signature.key}) for now", f"{type(error).__name__}: {error}", type(error).__name__)
+
+    def _give_up(self, signature: Signature, graph: Captured, error: Exception) -> bool:
+        """A replay has ended by `error`. True if everything is as it was before, so that the module can run."""
+        what = f"for ({signature.key})"
+        if isinstance(error, ReplayMismatch):
+            logger.info("%s drops the graph %s: %s", type(self.module).__name__, what, error)
+            self.cache.forget(signature, graph)
+        elif isinstance(error, CheckFailed):
+            self.cache.refuse(signature, str(error))
+            self._say(f"runs as it is {what}", str(error), signature)
+        elif isinstance(error, GuardFailed):
+            self._say(f"runs as it is {what}, where a value that it reads differs", str(error), (signature, "guard"))
+        elif graph.writes():  # what it had written before the error, eager would have written too
+            return False
+        else:
+            self._say(f"gave up a replay {what}", f"{type(error).__name__}: {error}", (signature, type(error)))
+        if self.cache.gave_up(signature) >= _GIVE_UPS:
+            self.cache.forget(signature, graph)
+        return True
+
+    def _say(self, what: str, why: str, reason: Any) -> None:
+        """Warns, once for each `reason`."""
+        with self._lock:
+            new = reason not in self._said
+            self._said.add(reason)
+        if new:
+            logger.warning("%s %s: %s", type(self.module).__name__, what, why)
+
+
+class _Once:
+    """The module's own forward; the result of its first run is kept until it is taken."""
+
+    def __init__(self, wrapped: WrappedForward) -> None:
+        self._wrapped = wrapped
+        self.begun = False
+        self.error: BaseException | None = None
+        self._result: list[Any] = []
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.begun:
+            return self._wrapped.__wrapped__(*args, **kwargs)
+        self.begun = True
+        try:
+            result = self._wrapped.__wrapped__(*args, **kwargs)
+        except BaseException as error:
+            self.error = error
+            raise
+        self._result.append(result)
+        return result
+
+    def result(self) -> Any:
+        return self._result.pop()
+
+
+def _why_never(module: torch.nn.Module) -> str | None:
+    """Why a call at this time, on this thread, is neither captured nor replayed, without a message; None if it may be."""
+    if is_disabled():
+        return "livepool.disabled(), or inside a capture or a check"
+    if not _livepool.enabled():
+        return "LIVEPOOL=0"
+    if torch.is_grad_enabled():
+        return "grad mode"
+    if getattr(module, "training", False):
+        return "training mode"
+    if torch._C._get_tracing_state() is not None:
+        return "torch.jit.trace"
+    if torch._C._len_torch_function_stack() > 0:
+        return "a TorchFunctionMode is active"
+    return None
+
+
+def _why_no_graph(signature: Signature) -> str:
+    if signature.refusal is not None:
+        return signature.refusal
+    return "another thread captures it" if signature.being_captured else "not seen often enough yet"

@@ -1,0 +1,82 @@
+#include "eager/generated_programs.h"
+
+#include <algorithm>
+#include <map>
+
+namespace livepool::testing {
+
+GeneratedProgram::GeneratedProgram(const ProgramOptions& options) : options_(options), random_(options.seed) {
+  constexpr int kLayer = 12;  // allocations of a layer, whose sites come again in each layer
+  std::vector<Site> sites(kLayer);
+  for (Site& site : sites) site = static_cast<Site>(4096 + 16 * Below(400));
+  const auto allocation = [&](int i, int left) {
+    const int lifetime = Below(10) == 0 ? 1 + Below(40) : 1 + Below(4);
+    return Allocation{.site = sites[static_cast<std::size_t>(i % kLayer)],
+                      .size = static_cast<Bytes>(64 * (1 + Below(200))),
+                      .lifetime = std::min(lifetime, left)};
+  };
+  for (int i = 0; i < options.allocations; ++i) skeleton_.push_back(allocation(i, options.allocations - 1 - i));
+  for (int i = 0; i < options.outputs; ++i) {
+    skeleton_[skeleton_.size() - 1 - static_cast<std::size_t>(i)].lifetime = options.allocations;
+  }
+  for (int i = 0; i < 30; ++i) branch_.push_back(allocation(i + 5, 4));
+  for (Allocation& each : branch_) each.site += 48;
+}
+
+EventStream GeneratedProgram::Passes(int count) {
+  EventStream events;
+  for (int i = 0; i < count; ++i) AppendPass(events);
+  return events;
+}
+
+void GeneratedProgram::AppendPass(EventStream& events) {
+  const Divergences& odds = options_.divergences;
+  const int shape = Below(options_.shapes);
+  std::vector<Allocation> allocations = skeleton_;
+  for (std::size_t i = 0; i < allocations.size(); ++i) {
+    if (static_cast<int>(i) >= options_.common_prefix) allocations[i].size *= 1 + shape;
+  }
+  if (Chance(odds.branches)) {
+    const auto at = allocations.begin() + static_cast<std::ptrdiff_t>(allocations.size() / 3);
+    allocations.insert(at, branch_.begin(), branch_.end());
+  }
+  const int throws_at = Chance(odds.throws) ? Below(static_cast<int>(allocations.size())) : -1;
+
+  events.push_back(Begin(shape));
+  std::multimap<int, std::int64_t> deaths;  // after so many allocations
+  const auto allocate = [&](int now, const Allocation& each) {
+    const std::int64_t id = next_id_++;
+    const Bytes size = Chance(odds.resized) ? each.size + 64 * (1 + Below(50)) : each.size;
+    events.push_back(Alloc(id, each.site, size));
+    if (Chance(odds.kept)) {
+      kept_.emplace_back(1 + Below(5), id);
+    } else {
+      deaths.emplace(now + each.lifetime + (Chance(odds.freed_late) ? 1 + Below(60) : 0), id);
+    }
+  };
+  int now = 0;
+  for (; now < static_cast<int>(allocations.size()) && now != throws_at; ++now) {
+    while (!deaths.empty() && deaths.begin()->first <= now) {
+      events.push_back(Free(deaths.begin()->second));
+      deaths.erase(deaths.begin());
+    }
+    if (Chance(odds.inserted)) {
+      allocate(now, {.site = static_cast<Site>(4096 + 16 * Below(400)), .size = 64 * (1 + Below(300)), .lifetime = 2});
+    }
+    if (!Chance(odds.skipped)) allocate(now, allocations[static_cast<std::size_t>(now)]);
+  }
+  while (!deaths.empty() && deaths.begin()->first <= now) {
+    events.push_back(Free(deaths.begin()->second));
+    deaths.erase(deaths.begin());
+  }
+  events.push_back(now == throws_at ? Throw() : End());
+  for (const std::int64_t id : outputs_) events.push_back(Free(id));
+  outputs_.clear();
+  for (const auto& [death, id] : deaths) outputs_.push_back(id);
+  for (auto& [passes, id] : kept_) {
+    if (--passes == 0) events.push_back(Free(id));
+  }
+  std::erase_if(kept_, [](const auto& each) { return each.first == 0; });
+}
+
+}  // namespace livepool::testing

@@ -1,0 +1,119 @@
+// Programs as event streams, served by the real code: how much hits, and that no live byte is handed out twice.
+//
+//     EAGER_TEST_SEED=17 eager_test --gtest_filter='Simulation*'      replays one seed
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "eager/generated_programs.h"
+#include "eager/simulator.h"
+
+namespace livepool {
+namespace {
+
+using testing::Divergences;
+using testing::EventStream;
+using testing::GeneratedProgram;
+using testing::ProgramOptions;
+using testing::SimulationResult;
+using testing::Simulator;
+
+constexpr std::uint64_t kSeeds = 8;
+
+// Calls `test` with each seed, or with EAGER_TEST_SEED alone.
+template <typename Test>
+void ForEachSeed(const Test& test) {
+  const char* only = std::getenv("EAGER_TEST_SEED");
+  const std::uint64_t first = only == nullptr ? 0 : std::strtoull(only, nullptr, 10);
+  for (std::uint64_t seed = first; seed < (only == nullptr ? kSeeds : first + 1); ++seed) {
+    SCOPED_TRACE("EAGER_TEST_SEED=" + std::to_string(seed));
+    test(seed);
+  }
+}
+
+SimulationResult Simulate(const ProgramOptions& options, int passes) {
+  Simulator simulator;
+  simulator.Run(GeneratedProgram(options).Passes(passes));
+  return simulator.Result();
+}
+
+TEST(SimulationTest, OneShapeIsServedFromTheSecondPassOn) {
+  ForEachSeed([](std::uint64_t seed) {
+    const SimulationResult result = Simulate({.seed = seed}, 10);
+    EXPECT_EQ(result.overlaps, 0);
+    EXPECT_EQ(result.by_occurrence[0].hits, 0) << "there was no plan yet";
+    EXPECT_GE(result.by_occurrence[1].Share(), 0.97) << "an arena is borrowed after a few matches";
+    EXPECT_EQ(result.From(3).hits, result.From(3).plannable);
+    EXPECT_EQ(result.scope.units, 1);
+    EXPECT_LE(static_cast<double>(result.scope.arena_bytes),
+              1.05 * static_cast<double>(result.scope.lower_bound_bytes));
+    EXPECT_LE(result.arena_peak, AlignUp(result.scope.arena_bytes, 4_KiB)) << "one arena";
+  });
+}
+
+TEST(SimulationTest, ShapesAtRandomShareOneArena) {
+  ForEachSeed([](std::uint64_t seed) {
+    const SimulationResult result = Simulate({.seed = seed, .shapes = 6}, 120);
+    EXPECT_EQ(result.overlaps, 0);
+    EXPECT_GE(result.From(4).Share(), 0.99);
+    EXPECT_EQ(result.scope.units, 6);
+    EXPECT_LE(result.arena_peak, AlignUp(result.scope.arena_bytes, 4_KiB)) << "the largest plan, not the sum";
+  });
+}
+
+TEST(SimulationTest, ShapesThatBeginAlikeAreToldApartWhereTheyDiffer) {
+  ForEachSeed([](std::uint64_t seed) {
+    const SimulationResult result = Simulate({.seed = seed, .shapes = 4, .common_prefix = 10}, 120);
+    EXPECT_EQ(result.overlaps, 0);
+    EXPECT_GE(result.From(4).Share(), 0.96);
+  });
+}
+
+struct DivergenceCase {
+  std::string name;
+  Divergences divergences;
+  double at_least;  // share of hits from the fourth occurrence on
+};
+
+class DivergenceTest : public ::testing::TestWithParam<DivergenceCase> {};
+
+TEST_P(DivergenceTest, CostsMissesAndNoByte) {
+  ForEachSeed([&](std::uint64_t seed) {
+    const SimulationResult result = Simulate({.seed = seed, .shapes = 3, .divergences = GetParam().divergences}, 150);
+    EXPECT_EQ(result.overlaps, 0);
+    EXPECT_GE(result.From(4).Share(), GetParam().at_least);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Simulation, DivergenceTest,
+                         ::testing::Values(DivergenceCase{"skipped", {.skipped = 0.005}, 0.9},
+                                           DivergenceCase{"inserted", {.inserted = 0.005}, 0.9},
+                                           DivergenceCase{"resized", {.resized = 0.005}, 0.9},
+                                           DivergenceCase{"freed_late", {.freed_late = 0.01}, 0.77},
+                                           DivergenceCase{"kept", {.kept = 0.0003}, 0.79},
+                                           DivergenceCase{"throws", {.throws = 0.1}, 0.95},
+                                           DivergenceCase{"branches", {.branches = 0.3}, 0.9},
+                                           DivergenceCase{"all",
+                                                          {.skipped = 0.01,
+                                                           .inserted = 0.01,
+                                                           .resized = 0.01,
+                                                           .freed_late = 0.01,
+                                                           .kept = 0.003,
+                                                           .throws = 0.05,
+                                                           .branches = 0.2},
+                                                          0.3}),
+                         [](const auto& each) { return each.param.name; });
+
+// Nothing repeats: no plan is served, and no arena stays.
+TEST(SimulationTest, AProgramThatNeverRepeatsGetsNoArena) {
+  ForEachSeed([](std::uint64_t seed) {
+    const SimulationResult result = Simulate({.seed = seed, .divergences = {.resized = 1}}, 60);
+    EXPECT_EQ(result.overlaps, 0);
+    EXPECT_EQ(result.arena_peak, 0);
+  });
+}
+
+}  // namespace
+}  // namespace livepool
