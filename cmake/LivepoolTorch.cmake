@@ -58,8 +58,9 @@ target_link_libraries(livepool_libtorch::cpu INTERFACE livepool_libtorch::torch_
 target_link_options(livepool_libtorch::cpu INTERFACE "LINKER:--allow-shlib-undefined")
 
 set(LIVEPOOL_HAVE_CUDA OFF)
+set(LIVEPOOL_WHEEL_CUDA_INCLUDE "${torch_dir}/../nvidia/cu13/include")
 find_path(LIVEPOOL_CUDA_INCLUDE cuda_runtime_api.h
-  HINTS "$ENV{CUDA_HOME}/include" /usr/local/cuda/include "${torch_dir}/../nvidia/cu13/include")
+  HINTS "$ENV{CUDA_HOME}/include" /usr/local/cuda/include "${LIVEPOOL_WHEEL_CUDA_INCLUDE}")
 # The runtime that torch itself loads comes first; inline functions of torch's headers call it.
 find_library(LIVEPOOL_CUDART NAMES libcudart.so.13 cudart
   HINTS "${torch_dir}/../nvidia/cu13/lib" "$ENV{CUDA_HOME}/lib64" /usr/local/cuda/lib64)

@@ -27,7 +27,8 @@ std::vector<BufferLifetime> ComputeLifetimes(const OpGraph& graph, const Trace& 
     if (buffer.storage >= 0) {
       const OpIndex last = last_use[static_cast<std::size_t>(buffer.storage)];
       if (last >= ops) {
-        buffer.upstream = true;
+        buffer.upstream = !graph.outputs_in_arena || allocation.op < 0 || !allocation.same_stream;
+        if (!buffer.upstream) buffer.lifetime.death = static_cast<Time>(replay.events.size());
       } else if (last >= 0) {
         // The end of the op still belongs to the life. What was seen to live longer, lives longer.
         buffer.lifetime.death = std::max(buffer.lifetime.death, end_of_op[static_cast<std::size_t>(last)] + 1);

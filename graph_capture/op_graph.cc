@@ -51,6 +51,14 @@ std::vector<OpIndex> OpGraph::LastUseOfStorages() const {
   return last;
 }
 
+std::vector<bool> OpGraph::WrittenStorages() const {
+  std::vector<bool> written(storages.size(), false);
+  for (const Op& op : ops) {
+    for (const ValueId id : op.writes) written[static_cast<std::size_t>(value(id).storage)] = true;
+  }
+  return written;
+}
+
 std::vector<bool> OpGraph::LiveOps() const {
   std::vector<bool> needed(storages.size(), false);
   const auto storage_of = [&](ValueId id) { return static_cast<std::size_t>(value(id).storage); };

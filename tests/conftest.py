@@ -91,15 +91,15 @@ def check(livepool):
     compares results and arguments with eager's. The first of these replays is compared with eager by livepool
     itself, too (unless the arguments have no bytes), and gives back eager's tensors; the others give the replay's own.
 
-    hits: allocations must come from the plan. misses: may happen. Returns the graph.
+    hits: allocations must come from the plan. misses: may happen. options: of the capture. Returns the graph.
     """
     from livepool.capture import _capture
 
-    def run(fn, make_inputs, hits: bool = True, misses: bool = False, in_place: bool = True):
+    def run(fn, make_inputs, hits: bool = True, misses: bool = False, **options):
         import torch
 
         torch.manual_seed(0)
-        graph = _capture(fn, make_inputs(0), {}, in_place=in_place)
+        graph = _capture(fn, make_inputs(0), {}, **options)
         for seed in (1, 2, 1):
             eager_inputs, replay_inputs = make_inputs(seed), make_inputs(seed)
             torch.manual_seed(seed)

@@ -68,15 +68,30 @@ PlannedArena& ArenaPool::Borrow(Bytes height) {
       const std::lock_guard lock(mutex_);
       found = &MakeArenaLocked();
     }
-    try {
-      GrowOrThrow(*found, height);
-    } catch (...) {
-      found->Release();
-      throw;
-    }
+    GrowHeld(*found, height);
     return *found;
   } catch (const OutOfMemory&) {
     refused_.fetch_add(1, std::memory_order_relaxed);
+    throw;
+  }
+}
+
+bool ArenaPool::TryBorrow(PlannedArena& arena, Bytes height) {
+  if (InForkedChild() || !arena.TryHold()) return false;
+  if (!arena.RangeFree(height)) {
+    arena.Release();
+    return false;
+  }
+  GrowHeld(arena, height);
+  return true;
+}
+
+// Releases the arena if that fails.
+void ArenaPool::GrowHeld(PlannedArena& arena, Bytes height) {
+  try {
+    GrowOrThrow(arena, height);
+  } catch (...) {
+    arena.Release();
     throw;
   }
 }

@@ -39,6 +39,9 @@ py::dict ToDict(const GraphReport& report) {
   dict["hits"] = report.hits;
   dict["misses"] = report.misses;
   dict["checked"] = report.checked;
+  dict["launches"] = report.launches;
+  dict["graphs"] = report.graphs;
+  dict["not_launched"] = report.not_launched;
   return dict;
 }
 
@@ -88,11 +91,20 @@ Callable ToCallable(const py::object& function) {
 
 std::shared_ptr<ExecGraph> CapturePython(const py::object& fn, const Tensors& inputs,
                                          std::vector<std::pair<std::string, at::Tensor>> state,
-                                         std::vector<std::string> argument_names, bool in_place) {
+                                         std::vector<std::string> argument_names, CaptureOptions options) {
   Callable callable = ToCallable(fn);
   const py::gil_scoped_release no_gil;
-  return Capture(std::move(callable), inputs,
-                 {.state = std::move(state), .argument_names = std::move(argument_names), .in_place = in_place});
+  options.state = std::move(state);
+  options.argument_names = std::move(argument_names);
+  return Capture(std::move(callable), inputs, std::move(options));
+}
+
+// A replay that takes the tensors out of the list, so that nobody holds them for Python.
+Tensors Consume(ExecGraph& graph, py::list list) {
+  auto inputs = list.cast<Tensors>();
+  list.attr("clear")();
+  const py::gil_scoped_release no_gil;
+  return graph.Replay(std::move(inputs));
 }
 
 // Lets Python's garbage collector look into a StateWatch.
@@ -170,7 +182,19 @@ PYBIND11_MODULE(_livepool, m) {
   m.def("memory_limit", &MemoryLimitBytes);
   m.def("parse_bytes", [](const std::string& text) { return ParseBytes(text); });
   m.def("refuse_capture", [](const std::string& reason) { return RefuseCurrentCapture(reason); });
-  m.def("capture", &CapturePython, py::arg("fn"), py::arg("inputs"), py::arg("state"), py::arg("argument_names"), py::arg("in_place"));
+  py::enum_<CaptureOptions::Mode>(m, "Mode")
+      .value("replay", CaptureOptions::Mode::kReplay)
+      .value("graph", CaptureOptions::Mode::kGraph)
+      .value("rehearsal", CaptureOptions::Mode::kRehearsal);
+  py::class_<CaptureOptions>(m, "CaptureOptions")
+      .def(py::init<>())
+      .def_readwrite("in_place", &CaptureOptions::in_place)
+      .def_readwrite("fold_constants", &CaptureOptions::fold_constants)
+      .def_readwrite("order_for_memory", &CaptureOptions::order_for_memory)
+      .def_readwrite("search_in_background", &CaptureOptions::search_in_background)
+      .def_readwrite("mode", &CaptureOptions::mode)
+      .def_readwrite("outputs_in_arena", &CaptureOptions::outputs_in_arena);
+  m.def("capture", &CapturePython, py::arg("fn"), py::arg("inputs"), py::arg("state"), py::arg("argument_names"), py::arg("options"));
   m.def("enabled", [] { return GetEnv().enabled; });
   m.def("log_level", [] { return static_cast<int>(GetEnv().log); });
   py::class_<CallRules, std::shared_ptr<CallRules>>(m, "CallRules")
@@ -191,7 +215,8 @@ PYBIND11_MODULE(_livepool, m) {
       .def("forget", &StateWatch::Forget)
       .def("change", &StateWatch::Change);
   py::class_<ExecGraph, std::shared_ptr<ExecGraph>>(m, "ExecGraph")
-      .def("replay", &ExecGraph::Replay, py::call_guard<py::gil_scoped_release>())
+      .def("replay", py::overload_cast<const Tensors&>(&ExecGraph::Replay), py::call_guard<py::gil_scoped_release>())
+      .def("consume", &Consume)
       .def("disposable", &ExecGraph::Disposable)
       .def("writes", &ExecGraph::Writes)
       .def("report", [](const ExecGraph& graph) { return ToDict(graph.Report()); });

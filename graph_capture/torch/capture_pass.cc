@@ -6,6 +6,7 @@
 
 #include "device_context.h"
 #include "livepool/base/error.h"
+#include "order_program.h"
 #include "recorder.h"
 #include "tensor_bytes.h"
 
@@ -73,13 +74,16 @@ CapturedPass CapturePass(const Callable& fn, const Tensors& inputs, const Captur
   Recorder recorder(device, inputs, std::move(state));
   Tensors outputs = recorder.Run([&] { return fn(inputs); });
   const GeneratorStates after = GeneratorStates::Save(device, recorder.generators());
-  pass.program = recorder.Finish(outputs);
+  const bool fixed = options.mode == CaptureOptions::Mode::kRehearsal ||
+                     (options.mode == CaptureOptions::Mode::kGraph && device.kind == DeviceId::Kind::kCuda);
+  pass.program = recorder.Finish(outputs, {.fold_constants = options.fold_constants, .fixed_addresses = fixed});
   before.Add(recorder.generators_before());
   pass.sum_bytes = recorder.trace().SumBytes(alignment);
   pass.eager_live_peak_bytes = recorder.trace().LivePeak(alignment, recorder.AllocationsOf(outputs));
   outputs.clear();
 
   pass.calibration = CalibrateAndRestore(pass.program, inputs, before, after);
+  if (options.order_for_memory) OrderForMemory(pass.program, pass.calibration, options.in_place, alignment);
   RefuseOwnGenerators(pass.program, {&before, &after, &recorder.generators_before()});
   return pass;
 }

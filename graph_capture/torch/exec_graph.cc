@@ -1,5 +1,6 @@
 #include "livepool/capture/exec_graph.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <mutex>
@@ -9,6 +10,7 @@
 #include "capture_pass.h"
 #include "check.h"
 #include "device_context.h"
+#include "graph_runner.h"
 #include "livepool/base/env.h"
 #include "livepool/base/error.h"
 #include "livepool/torch/install.h"
@@ -47,6 +49,19 @@ std::optional<Versions> VersionsOf(const Tensors& tensors) {
   return versions;
 }
 
+// Arguments that are outputs of another graph, in the bytes of the arena (CaptureOptions::outputs_in_arena), become
+// copies: the pass would overwrite them. Slots of ordinary replays are nobody else's while a tensor is on them.
+void CopyOutOfArena(const Program& program, Tensors& inputs) {
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const at::DataPtr& data = inputs[i].storage().data_ptr();
+    if (data.get_context() != nullptr || data.get() == nullptr || PoolOf(program.device).Find(data.get()) == nullptr) continue;
+    if (std::find(program.written_inputs.begin(), program.written_inputs.end(), i) != program.written_inputs.end()) {
+      throw InvalidInput("the pass writes to an argument that lies in the arena (outputs=\"arena\"); pass a clone of it");
+    }
+    inputs[i] = inputs[i].clone();
+  }
+}
+
 // Of the state that the program uses and that counts versions.
 std::vector<std::uint32_t> VersionsOfState(const Program& program) {
   std::vector<std::uint32_t> versions;
@@ -62,6 +77,7 @@ struct ExecGraph::Impl {
   Callable fn;
   CaptureOptions options;
   std::unique_ptr<PlannedProgram> planned;
+  std::unique_ptr<GraphRunner> runner;  // of a program with fixed addresses
   std::uint64_t captured_bytes = 0;  // hash of the inputs of the capture
   GraphReport report;                // the part that does not change
 
@@ -73,9 +89,26 @@ struct ExecGraph::Impl {
   std::optional<Versions> known_inputs;  // whose bytes are known to be the capture's
   std::string fault;  // why every replay fails
 
-  Tensors Serve(const Tensors& inputs, Fill fill) {
+  // For replays as a CUDA graph; captures it.
+  void PrepareGraph(ArenaPool& pool, const Tensors& inputs, const CaptureOptions& wanted) {
+    const Program& program = planned->program();
+    const bool launch = wanted.mode == CaptureOptions::Mode::kGraph;
+    if (program.not_graphable) {
+      report.not_launched = program.not_graphable->reason;
+    } else if (launch && program.device.kind != DeviceId::Kind::kCuda) {
+      report.not_launched = "the pass runs on the CPU, and CUDA graphs need a GPU";
+    } else {
+      runner = std::make_unique<GraphRunner>(*planned, pool,
+                                             GraphRunner::Options{.launch = launch, .outputs_in_place = wanted.outputs_in_arena});
+      return runner->Prepare(inputs);
+    }
+    if (launch) SayNotLaunched(report.not_launched);
+  }
+
+  Tensors Serve(Tensors inputs, Fill fill) {
     replays.fetch_add(1, std::memory_order_relaxed);
-    PlannedProgram::Run run = planned->Serve(inputs, fill);
+    CopyOutOfArena(planned->program(), inputs);
+    PlannedProgram::Run run = runner ? runner->Serve(inputs, fill) : planned->Serve(std::move(inputs), fill);
     hits.fetch_add(run.hits, std::memory_order_relaxed);
     misses.fetch_add(run.misses, std::memory_order_relaxed);
     return std::move(run.outputs);
@@ -101,7 +134,7 @@ struct ExecGraph::Impl {
   }
 
   // Runs that write to the caller's tensors wait for a check, which puts bytes back and runs twice, and it for them.
-  Tensors Run(const Tensors& inputs) {
+  Tensors Run(Tensors inputs) {
     const bool writes = planned->program().Writes();
     if (CheckIsDue(inputs)) {
       std::unique_lock alone(effects, std::defer_lock);
@@ -110,7 +143,7 @@ struct ExecGraph::Impl {
     }
     std::shared_lock together(effects, std::defer_lock);
     if (writes) together.lock();
-    return Serve(inputs, GetEnv().fill);
+    return Serve(std::move(inputs), GetEnv().fill);
   }
 
   Tensors ServeChecked(const Tensors& inputs) {
@@ -135,7 +168,7 @@ struct ExecGraph::Impl {
 ExecGraph::ExecGraph(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 ExecGraph::~ExecGraph() = default;
 
-Tensors ExecGraph::Replay(const Tensors& inputs) {
+Tensors ExecGraph::Replay(Tensors&& inputs) {
   if (impl_->failed.load(std::memory_order_acquire)) {
     const std::lock_guard lock(impl_->mutex);
     throw CheckFailed(impl_->fault);
@@ -144,7 +177,7 @@ Tensors ExecGraph::Replay(const Tensors& inputs) {
   CheckInputs(program, inputs, impl_->options.argument_names);
   CheckState(program);
   CheckSurroundings(program);
-  return impl_->Run(inputs);
+  return impl_->Run(std::move(inputs));
 }
 
 bool ExecGraph::Disposable() const {
@@ -165,6 +198,12 @@ GraphReport ExecGraph::Report() const {
   report.hits = impl_->hits.load(std::memory_order_relaxed);
   report.misses = impl_->misses.load(std::memory_order_relaxed);
   report.checked = impl_->checked.load(std::memory_order_relaxed);
+  if (impl_->runner) {
+    const GraphRunner::Counts counts = impl_->runner->counts();
+    report.launches = counts.launches;
+    report.graphs = counts.captures;
+    report.not_launched = counts.not_launched;
+  }
   return report;
 }
 
@@ -211,6 +250,7 @@ std::shared_ptr<ExecGraph> Capture(Callable fn, const Tensors& inputs, CaptureOp
   impl->report.sum_bytes = pass.sum_bytes;
   impl->report.eager_live_peak_bytes = pass.eager_live_peak_bytes;
   impl->report.in_place_buffers = impl->planned->in_place_buffers();
+  if (options.mode != CaptureOptions::Mode::kReplay) impl->PrepareGraph(pool, inputs, options);
   impl->fn = std::move(fn);
   impl->options = std::move(options);
   return std::shared_ptr<ExecGraph>(new ExecGraph(std::move(impl)));

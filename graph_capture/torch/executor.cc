@@ -68,13 +68,12 @@ std::string ToText(const c10::IValue& value) {
 }
 
 void TakeTensor(const Program& program, OpIndex op, ValueId id, at::Tensor tensor, Values& values) {
-  const Instruction& instruction = program.code[static_cast<std::size_t>(op)];
   const Op& node = program.graph.ops[static_cast<std::size_t>(op)];
   if ((id >= 0) != tensor.defined()) FailGuard(node, id >= 0 ? "a tensor" : "none", id >= 0 ? "none" : "a tensor");
   if (id < 0) return;
   const Value& expected = program.graph.value(id);
   // Of an op that depends on data nothing is known; of the others the captured arguments decide.
-  if (instruction.guard && (static_cast<std::int32_t>(tensor.scalar_type()) != expected.dtype ||
+  if (node.guard && (static_cast<std::int32_t>(tensor.scalar_type()) != expected.dtype ||
                             tensor.strides() != at::IntArrayRef(expected.strides) ||
                             tensor.storage_offset() != expected.storage_offset)) {
     FailGuard(node, "another dtype or layout", "this one");
@@ -120,34 +119,45 @@ void BumpVersion(const at::Tensor& tensor) {
 
 }  // namespace
 
-std::vector<at::Tensor> RunProgram(const Program& program, const std::vector<at::Tensor>& inputs, RunObserver& observer) {
-  ModesSwitch modes(program.modes, program.skips_autograd);
-  if (program.skips_autograd) {
-    // View tracking is skipped, and it is what tells autograd that a saved tensor was changed.
-    for (const std::size_t i : program.written_inputs) BumpVersion(inputs[i]);
-    for (const at::Tensor& tensor : program.written_state) BumpVersion(tensor);
-  }
-  Values values(program.graph.values.size());
-  for (const auto& [id, tensor] : program.bound) At(values, id) = tensor;
-  for (std::size_t i = 0; i < inputs.size(); ++i) At(values, program.inputs[i]) = inputs[i];
+void MarkWritten(const Program& program, const std::vector<at::Tensor>& inputs) {
+  if (!program.skips_autograd) return;
+  for (const std::size_t i : program.written_inputs) BumpVersion(inputs[i]);
+  for (const at::Tensor& tensor : program.written_state) BumpVersion(tensor);
+}
 
-  torch::jit::Stack stack;
-  for (std::size_t i = 0; i < program.code.size(); ++i) {
+ProgramRun::ProgramRun(const Program& program, std::vector<at::Tensor> inputs, RunObserver& observer)
+    : program_(program), observer_(observer), modes_(program.modes, program.skips_autograd), values_(program.graph.values.size()) {
+  for (const auto& [id, tensor] : program.bound) At(values_, id) = tensor;
+  for (std::size_t i = 0; i < inputs.size(); ++i) At(values_, program.inputs[i]) = std::move(inputs[i]);
+}
+
+void ProgramRun::Ops(std::size_t begin, std::size_t end) {
+  for (std::size_t i = begin; i < end; ++i) {
     const auto op = static_cast<OpIndex>(i);
-    modes.To(program.code[i].modes);
-    observer.BeforeOp(op, values);
-    stack.clear();
-    for (const Argument& argument : program.code[i].arguments) Push(stack, argument, values);
-    program.code[i].op.callBoxed(stack);
-    TakeResults(program, op, stack, values);
-    stack.clear();
-    observer.AfterOp(op, values);
-    for (const ValueId id : program.drops[i]) At(values, id).reset();
+    modes_.To(program_.code[i].modes);
+    observer_.BeforeOp(op, values_);
+    stack_.clear();
+    for (const Argument& argument : program_.code[i].arguments) Push(stack_, argument, values_);
+    program_.code[i].op.callBoxed(stack_);
+    TakeResults(program_, op, stack_, values_);
+    stack_.clear();
+    observer_.AfterOp(op, values_);
+    for (const ValueId id : program_.drops[i]) At(values_, id).reset();
   }
+}
+
+std::vector<at::Tensor> ProgramRun::Outputs() const {
   std::vector<at::Tensor> outputs;
-  outputs.reserve(program.graph.outputs.size());
-  for (const ValueId id : program.graph.outputs) outputs.push_back(At(values, id));
+  outputs.reserve(program_.graph.outputs.size());
+  for (const ValueId id : program_.graph.outputs) outputs.push_back(value(id));
   return outputs;
+}
+
+std::vector<at::Tensor> RunProgram(const Program& program, std::vector<at::Tensor> inputs, RunObserver& observer) {
+  MarkWritten(program, inputs);
+  ProgramRun run(program, std::move(inputs), observer);
+  run.Ops(0, program.code.size());
+  return run.Outputs();
 }
 
 }  // namespace livepool

@@ -4,6 +4,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "copied_inputs.h"
+#include "fold_constants.h"
 #include "livepool/base/error.h"
 
 namespace livepool {
@@ -11,15 +13,7 @@ namespace {
 
 void RemoveDeadOps(Program& program) {
   const std::vector<bool> live = program.graph.LiveOps();
-  std::vector<Op> ops;
-  std::vector<Instruction> code;
-  for (std::size_t i = 0; i < live.size(); ++i) {
-    if (!live[i]) continue;
-    ops.push_back(std::move(program.graph.ops[i]));
-    code.push_back(std::move(program.code[i]));
-  }
-  program.graph.ops = std::move(ops);
-  program.code = std::move(code);
+  program.KeepOps([&](std::size_t i) { return live[i]; });
 }
 
 void CheckOrderOfEffects(const Program& program) {
@@ -27,7 +21,7 @@ void CheckOrderOfEffects(const Program& program) {
   for (std::size_t i = 0; i < program.code.size(); ++i) {
     const Op& op = program.graph.ops[i];
     if (!program.code[i].reads_unwritten.empty()) throw CaptureRefused(program.code[i].reads_unwritten);
-    if (program.code[i].guard && !written_by.empty()) {
+    if (op.guard && !written_by.empty()) {
       throw CaptureRefused(op.name + " depends on data and comes after " + written_by +
                            ", which writes to a tensor of the caller: a replay could not be given up there");
     }
@@ -77,11 +71,8 @@ void CheckDefined(const Program& program) {
 }
 
 void FindWritten(Program& program) {
-  std::vector<bool> written(program.graph.storages.size(), false);
+  const std::vector<bool> written = program.graph.WrittenStorages();
   const auto storage = [&](ValueId value) { return static_cast<std::size_t>(program.graph.value(value).storage); };
-  for (const Op& op : program.graph.ops) {
-    for (const ValueId value : op.writes) written[storage(value)] = true;
-  }
   for (std::size_t i = 0; i < program.inputs.size(); ++i) {
     if (written[storage(program.inputs[i])]) program.written_inputs.push_back(i);
   }
@@ -102,22 +93,37 @@ bool MaySkipAutograd(const OpGraph& graph) {
 
 }  // namespace
 
-Program FinishProgram(Program recorded) {
+Program FinishProgram(Program recorded, const FinishOptions& options) {
   Program program = std::move(recorded);
   RemoveDeadOps(program);
+  if (options.fold_constants) {
+    FoldConstants(program);
+    RemoveDeadOps(program);
+  }
   CheckOrderOfEffects(program);
   CheckDefined(program);
   FindWritten(program);
+  if (options.fixed_addresses) {
+    program.not_graphable = WhyNotGraphable(program.graph);
+    if (!program.not_graphable) {
+      CopyInputs(program);
+      program.graph.outputs_in_arena = true;
+    }
+  }
   BindConstants(program);
-  program.guarded = std::any_of(program.code.begin(), program.code.end(), [](const Instruction& each) { return each.guard; });
+  program.guarded = std::any_of(program.graph.ops.begin(), program.graph.ops.end(), [](const Op& op) { return op.guard; });
   program.skips_autograd = MaySkipAutograd(program.graph);
-  program.drops.resize(program.code.size());
+  FindDrops(program);
+  return program;
+}
+
+void FindDrops(Program& program) {
+  program.drops.assign(program.code.size(), {});
   const std::vector<OpIndex> last_use = program.graph.LastUseOfValues();
   for (std::size_t value = 0; value < last_use.size(); ++value) {
     if (last_use[value] < 0 || static_cast<std::size_t>(last_use[value]) >= program.code.size()) continue;
     program.drops[static_cast<std::size_t>(last_use[value])].push_back(static_cast<ValueId>(value));
   }
-  return program;
 }
 
 }  // namespace livepool

@@ -5,9 +5,19 @@
 
 namespace livepool {
 
-// Removes dead ops, computes when values are dropped, and puts state and constants straight into the
+struct FinishOptions {
+  bool fold_constants = true;
+  // For a CUDA graph: arguments are copied in, outputs lie in the arena. Where the pass cannot become one,
+  // Program::not_graphable says why, and the program stays as it is.
+  bool fixed_addresses = false;
+};
+
+// Removes dead ops, folds constants, computes when values are dropped, and puts state and constants straight into the
 // arguments that use them. Throws CaptureRefused where an op that is left reads bytes that nobody has written,
 // or where a guard comes after a write to the caller's tensors (a replay could not be given up there).
-Program FinishProgram(Program recorded);
+Program FinishProgram(Program recorded, const FinishOptions& options);
+
+// Fills Program::drops, for the order that the ops have now.
+void FindDrops(Program& program);
 
 }  // namespace livepool

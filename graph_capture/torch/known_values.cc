@@ -2,20 +2,21 @@
 
 namespace livepool {
 
-Value DescribeTensor(const at::Tensor& tensor, StorageId storage) {
+Value KnownValues::Describe(const at::Tensor& tensor, StorageId storage) const {
   return {.storage = storage,
           .dtype = static_cast<std::int32_t>(tensor.scalar_type()),
           .element_size = static_cast<Bytes>(tensor.element_size()),
           .sizes = tensor.sizes().vec(),
           .strides = tensor.strides().vec(),
-          .storage_offset = tensor.storage_offset()};
+          .storage_offset = tensor.storage_offset(),
+          .on_host = tensor.is_cpu() && device_.kind != DeviceId::Kind::kHost};
 }
 
 std::optional<ValueId> KnownValues::Find(const at::Tensor& tensor) const {
   const auto it = impls_.find(tensor.unsafeGetTensorImpl());
   if (it == impls_.end()) return std::nullopt;
   const std::optional<StorageId> storage = FindStorage(tensor);
-  if (!storage || !(graph_.value(it->second.value) == DescribeTensor(tensor, *storage))) return std::nullopt;
+  if (!storage || !(graph_.value(it->second.value) == Describe(tensor, *storage))) return std::nullopt;
   return it->second.value;
 }
 
@@ -34,7 +35,7 @@ ValueId KnownValues::Add(const at::Tensor& tensor, StorageKind kind) {
     it = storages_.emplace(impl, StorageEntry{tensor.storage().getWeakStorageImpl(), id}).first;
   }
   const auto value = static_cast<ValueId>(graph_.values.size());
-  graph_.values.push_back(DescribeTensor(tensor, it->second.storage));
+  graph_.values.push_back(Describe(tensor, it->second.storage));
   Bind(tensor, value);
   return value;
 }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "livepool/graph/op_graph.h"
+#include "livepool/pool/device.h"
 
 namespace livepool {
 
@@ -18,7 +19,8 @@ namespace livepool {
 // keep the memory alive. A strong one would lengthen the lifetimes that are being recorded.
 class KnownValues {
  public:
-  explicit KnownValues(OpGraph& graph) : graph_(graph) {}
+  // `device`: of the pass.
+  KnownValues(OpGraph& graph, DeviceId device) : graph_(graph), device_(device) {}
 
   // The value of `tensor`, if its impl and storage are known and its geometry is still that of the value.
   std::optional<ValueId> Find(const at::Tensor& tensor) const;
@@ -44,13 +46,13 @@ class KnownValues {
     StorageId storage;
   };
 
+  Value Describe(const at::Tensor& tensor, StorageId storage) const;
+
   OpGraph& graph_;
+  const DeviceId device_;
   std::unordered_map<const c10::TensorImpl*, Impl> impls_;
   std::unordered_map<const c10::StorageImpl*, StorageEntry> storages_;
   std::map<std::pair<StorageId, at::ScalarType>, ValueId> newest_;
 };
-
-// The value that describes `tensor`, on storage `storage`.
-Value DescribeTensor(const at::Tensor& tensor, StorageId storage);
 
 }  // namespace livepool

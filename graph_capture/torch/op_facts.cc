@@ -67,6 +67,10 @@ bool IsCollective(const c10::OperatorHandle& op) {
 
 bool IsRandom(const c10::OperatorHandle& op) { return op.hasTag(at::Tag::nondeterministic_seeded); }
 
+bool IsPure(const c10::OperatorHandle& op) {
+  return IsAten(op) && !IsRandom(op) && !MakesUnwritten(op) && !op.schema().returns().empty();
+}
+
 bool HasEffect(const c10::OperatorHandle& op) {
   if (!IsAten(op) || IsRandom(op) || IsGuard(op)) return true;
   return op.schema().returns().empty();  // aten::_assert_async and the like
@@ -107,13 +111,14 @@ bool ReadsMetadataOnly(const c10::OperatorHandle& op) {
 }
 
 bool Writes(const c10::OperatorHandle& op, std::size_t i) {
+  if (op.schema().name() == "aten::detach_") return false;  // for autograd; torch.tensor(...) ends with it
   const c10::AliasInfo* alias = op.schema().arguments()[i].alias_info();
   return alias != nullptr && alias->isWrite();
 }
 
 bool IsViewOf(const c10::OperatorHandle& op, std::size_t i) {
   const c10::AliasInfo* alias = op.schema().arguments()[i].alias_info();
-  return alias != nullptr && !alias->isWrite();
+  return alias != nullptr && !Writes(op, i);
 }
 
 std::optional<std::string> RefusedKind(const at::Tensor& tensor) {

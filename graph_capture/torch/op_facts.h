@@ -29,6 +29,8 @@ bool HasEffect(const c10::OperatorHandle& op);
 // Communication between processes: its buffers belong to work that goes on after the op.
 bool IsCollective(const c10::OperatorHandle& op);
 bool IsRandom(const c10::OperatorHandle& op);
+// True if the outputs depend on the bytes of the arguments and on nothing else.
+bool IsPure(const c10::OperatorHandle& op);
 // True if results depend on the bytes of the arguments in another way than through the bytes of tensors. Of indexing
 // this holds only with masks, which IsIndexing leaves to the caller to find out.
 bool IsGuard(const c10::OperatorHandle& op);

@@ -11,30 +11,10 @@
 #include "livepool/plan/planner.h"
 #include "livepool/plan/validate.h"
 #include "livepool/pool/pass.h"
+#include "slot_server.h"
 
 namespace livepool {
 namespace {
-
-// Moves the pass's cursor along the ops of a replay.
-class SlotServer final : public RunObserver {
- public:
-  SlotServer(Pass& pass, const std::vector<ValueId>& in_place_input) : pass_(pass), in_place_input_(in_place_input) {}
-
-  void BeforeOp(OpIndex op, const std::vector<at::Tensor>& values) override {
-    const ValueId input = in_place_input_[static_cast<std::size_t>(op)];
-    pass_.BeginOp(op, input < 0 ? nullptr : HeldAlone(values[static_cast<std::size_t>(input)]));
-  }
-  void AfterOp(OpIndex, const std::vector<at::Tensor>&) override { pass_.EndOp(); }
-
- private:
-  // Where the storage of `tensor` starts, if nobody but the run's own list of values holds either.
-  static const void* HeldAlone(const at::Tensor& tensor) {
-    return tensor.defined() && tensor.use_count() == 1 && tensor.storage().use_count() == 1 ? tensor.storage().data() : nullptr;
-  }
-
-  Pass& pass_;
-  const std::vector<ValueId>& in_place_input_;
-};
 
 // For a replay without a plan.
 class NoServing final : public RunObserver {
@@ -82,11 +62,11 @@ PlannedProgram::PlannedProgram(Program program, const Calibration& calibration, 
 
 // A guard that fails has written nothing before (finish_program.cc sees to it); what else a run that writes had done
 // when it failed, eager would have done too.
-PlannedProgram::Run PlannedProgram::Serve(const std::vector<at::Tensor>& inputs, Fill fill) {
+PlannedProgram::Run PlannedProgram::Serve(std::vector<at::Tensor> inputs, Fill fill) {
   std::optional<GeneratorStates> draws;
   if (program_.random && (program_.guarded || !program_.Writes())) draws = GeneratorStates::Save(program_.device, program_.generators);
   try {
-    return ServeOnce(inputs, fill);
+    return ServeOnce(std::move(inputs), fill);
   } catch (const GuardFailed&) {
     if (draws) draws->Restore();
     throw;
@@ -99,26 +79,26 @@ PlannedProgram::Run PlannedProgram::Serve(const std::vector<at::Tensor>& inputs,
   }
 }
 
-PlannedProgram::Run PlannedProgram::RunUpstream(const std::vector<at::Tensor>& inputs) const {
+PlannedProgram::Run PlannedProgram::RunUpstream(std::vector<at::Tensor> inputs) const {
   NoServing nobody;
-  return {.outputs = RunProgram(program_, inputs, nobody)};
+  return {.outputs = RunProgram(program_, std::move(inputs), nobody)};
 }
 
-PlannedProgram::Run PlannedProgram::ServeOnce(const std::vector<at::Tensor>& inputs, Fill fill) {
+PlannedProgram::Run PlannedProgram::ServeOnce(std::vector<at::Tensor> inputs, Fill fill) {
   // Slots would be baked into a CUDA graph that the caller captures.
-  if (!GetEnv().enabled || ServingForbidden(program_.device)) return RunUpstream(inputs);
+  if (!GetEnv().enabled || ServingForbidden(program_.device)) return RunUpstream(std::move(inputs));
   const std::shared_ptr<ServedPlan> plan = plan_->ForNextPass(pool_);  // outlives the lease
   std::optional<Lease> lease;
   try {
     lease.emplace(pool_, plan->table().height);
   } catch (const OutOfMemory&) {
-    return RunUpstream(inputs);  // counted by the pool; upstream says so if it has no memory either
+    return RunUpstream(std::move(inputs));  // counted by the pool; upstream says so if it has no memory either
   }
   PlannedArena& arena = lease->arena();
   const DevicePassScope order(program_.device, arena);
   Pass pass(pool_, arena, plan->BoundTo(arena), CurrentStream(program_.device), fill);
   SlotServer server(pass, in_place_input_);
-  std::vector<at::Tensor> outputs = RunProgram(program_, inputs, server);
+  std::vector<at::Tensor> outputs = RunProgram(program_, std::move(inputs), server);
   return {.outputs = std::move(outputs), .hits = pass.hits(), .misses = pass.misses()};
 }
 

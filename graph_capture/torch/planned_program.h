@@ -30,22 +30,26 @@ class PlannedProgram {
   // in here. A run that is given up (GuardFailed), or that fails and writes to nothing of the caller's, leaves no
   // effects. Where no arena can be had, the run is on upstream's memory; throws c10::OutOfMemoryError if that is not
   // there either.
-  Run Serve(const std::vector<at::Tensor>& inputs, Fill fill);
+  Run Serve(std::vector<at::Tensor> inputs, Fill fill);
 
   const Program& program() const { return program_; }
   // The plan in service.
   Plan plan() const { return plan_->Current()->plan(); }
   // A better plan is being looked for.
   bool searching() const { return plan_->Searching(); }
+  // The plan for a pass whose caller runs the ops himself; to be kept until he has given the arena back.
+  std::shared_ptr<ServedPlan> TakePlan() { return plan_->ForNextPass(pool_); }
+  // For each op the input whose slot its output takes, or -1.
+  const std::vector<ValueId>& in_place_inputs() const { return in_place_input_; }
   std::int64_t in_place_buffers() const { return in_place_buffers_; }
 
  private:
-  Run RunUpstream(const std::vector<at::Tensor>& inputs) const;
-  Run ServeOnce(const std::vector<at::Tensor>& inputs, Fill fill);
+  Run RunUpstream(std::vector<at::Tensor> inputs) const;
+  Run ServeOnce(std::vector<at::Tensor> inputs, Fill fill);
 
   const Program program_;
   ArenaPool& pool_;
-  std::vector<ValueId> in_place_input_;  // for each op the input whose slot its output takes, or -1
+  std::vector<ValueId> in_place_input_;
   std::int64_t in_place_buffers_ = 0;
   std::unique_ptr<PlanInService> plan_;
 };

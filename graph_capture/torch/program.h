@@ -6,9 +6,11 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/ivalue.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "livepool/graph/graphable.h"
 #include "livepool/graph/op_graph.h"
 #include "livepool/pool/device.h"
 #include "modes.h"
@@ -48,7 +50,6 @@ struct Instruction {
   c10::OperatorHandle op;
   std::vector<Argument> arguments;
   std::vector<Result> results;
-  bool guard = false;  // results depend on data: the replay may end here
   std::size_t modes = 0;  // index into Program::modes
   // Not empty: the op reads bytes that no recorded op has written, and this says which.
   std::string reads_unwritten;
@@ -75,6 +76,13 @@ struct StateTensor {
   bool used = false;
 };
 
+// An argument that the first ops of the pass copy (copied_inputs.h).
+struct CopiedInput {
+  std::size_t input = 0;   // index into Program::inputs
+  ValueId copy = 0;        // a value on the copy's storage
+  std::int64_t span = 0;   // elements from the argument's first to its last
+};
+
 struct Program {
   DeviceId device;
   OpGraph graph;
@@ -92,10 +100,30 @@ struct Program {
   std::vector<at::Generator> generators;    // given to ops by name, apart from the default ones
   bool random = false;  // draws from a generator
   bool guarded = false;  // has an op that is a guard
+  std::optional<NotGraphable> not_graphable;  // if it was to be launched as a CUDA graph
+  std::size_t copying_ops = 0;  // that many ops at the beginning make the copies of copied_inputs
+  std::vector<CopiedInput> copied_inputs;
+  std::vector<std::size_t> fixed_inputs;  // indices of the other arguments that ops use: at their own addresses
   bool Writes() const { return !written_inputs.empty() || !written_state.empty(); }
   // Autograd's and view-tracking's kernels only forward while grad mode is off; a replay skips them where it may, which
   // saves a dispatch per call.
   bool skips_autograd = false;
+
+  // Removes the ops for whose index `keep` is false.
+  template <typename Keep>
+  void KeepOps(const Keep& keep) {
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < code.size(); ++i) {
+      if (!keep(i)) continue;
+      if (kept != i) {
+        graph.ops[kept] = std::move(graph.ops[i]);
+        code[kept] = std::move(code[i]);
+      }
+      ++kept;
+    }
+    graph.ops.resize(kept);
+    code.erase(code.begin() + static_cast<std::ptrdiff_t>(kept), code.end());
+  }
 };
 
 }  // namespace livepool

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <exception>
 
-#include "finish_program.h"
 #include "livepool/base/error.h"
 #include "livepool/pool/thread_state.h"
 #include "op_facts.h"
@@ -27,7 +26,7 @@ c10::ArrayRef<const c10::IValue> Last(c10::ArrayRef<const c10::IValue> stack, st
 Recorder* Recorder::Current() { return current; }
 
 Recorder::Recorder(DeviceId device, const std::vector<at::Tensor>& inputs, std::vector<StateTensor> state)
-    : device_(device), stream_(CurrentStream(device)), known_(program_.graph), writer_(device, stream_) {
+    : device_(device), stream_(CurrentStream(device)), known_(program_.graph, device), writer_(device, stream_) {
   program_.device = device;
   program_.modes = {ThreadModes::Current()};
   program_.settings = GlobalSettings::Current();
@@ -192,14 +191,15 @@ void Recorder::Emit(Frame&& frame) {
     const auto dtype = static_cast<at::ScalarType>(program_.graph.value(id).dtype);
     return id != op.inputs[0] && (dtype == at::kBool || dtype == at::kByte);
   });
-  op.effect = HasEffect(frame.op) || by_mask;
-  frame.instruction.guard = IsGuard(frame.op) || by_mask;
+  op.guard = IsGuard(frame.op) || by_mask;
+  op.effect = HasEffect(frame.op) || op.guard;
+  op.pure = IsPure(frame.op) && frame.instruction.reads_unwritten.empty();
   program_.random = program_.random || IsRandom(frame.op);
   program_.graph.ops.push_back(std::move(op));
   program_.code.push_back(std::move(frame.instruction));
 }
 
-Program Recorder::Finish(const std::vector<at::Tensor>& outputs) {
+Program Recorder::Finish(const std::vector<at::Tensor>& outputs, const FinishOptions& options) {
   const auto check = [&] {
     if (!refusal_.empty()) throw CaptureRefused(refusal_);
   };
@@ -222,7 +222,7 @@ Program Recorder::Finish(const std::vector<at::Tensor>& outputs) {
     }
     program_.graph.outputs.push_back(*value);
   }
-  return FinishProgram(std::move(program_));
+  return FinishProgram(std::move(program_), options);
 }
 
 std::vector<AllocationIndex> Recorder::AllocationsOf(const std::vector<at::Tensor>& outputs) const {

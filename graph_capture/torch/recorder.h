@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "device_context.h"
+#include "finish_program.h"
 #include "known_values.h"
 #include "livepool/graph/trace.h"
 #include "program.h"
@@ -35,7 +36,7 @@ class Recorder {
   // Runs `fn` on the calling thread with the hook installed. What fn throws passes through.
   std::vector<at::Tensor> Run(const std::function<std::vector<at::Tensor>()>& fn);
   // The program, without dead ops. Throws CaptureRefused.
-  Program Finish(const std::vector<at::Tensor>& outputs);
+  Program Finish(const std::vector<at::Tensor>& outputs, const FinishOptions& options);
 
   const Trace& trace() const { return writer_.trace(); }
   // The allocations of the pass that `outputs` live in.

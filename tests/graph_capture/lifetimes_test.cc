@@ -143,6 +143,18 @@ TEST_F(OneBufferTest, AnOutputGoesUpstreamWhateverWasSeen) {
   EXPECT_TRUE(Lifetime().upstream);
 }
 
+// A pass whose caller copies the outputs out: they have slots, and keep them to the end.
+TEST_F(OneBufferTest, AnOutputInTheArenaLivesToTheEnd) {
+  g_.graph.outputs = {0};
+  g_.graph.outputs_in_arena = true;
+  EXPECT_FALSE(Lifetime().upstream);
+  EXPECT_EQ(Lifetime().lifetime.death, static_cast<Time>(recorded_.trace.events.size()));
+  recorded_.trace.allocations[0].death = TraceAllocation::kNeverFreed;
+  EXPECT_FALSE(Lifetime().upstream);
+  recorded_.trace.allocations[0].same_stream = false;
+  EXPECT_TRUE(Lifetime().upstream);
+}
+
 TEST_F(OneBufferTest, SeenToLiveLongerLivesLonger) {
   recorded_.trace.allocations[0].death = 1000;
   EXPECT_EQ(Lifetime().lifetime.death, 1000);

@@ -35,6 +35,8 @@ struct OpTraits {
   std::vector<ValueId> writes = {};
   bool pointwise = false;
   bool effect = false;
+  bool guard = false;
+  bool pure = true;
 };
 
 // Grows a graph in execution order.
@@ -65,7 +67,9 @@ class GraphBuilder {
                          .outputs = std::move(outputs),
                          .writes = std::move(traits.writes),
                          .pointwise = traits.pointwise,
-                         .effect = traits.effect});
+                         .effect = traits.effect,
+                         .guard = traits.guard,
+                         .pure = traits.pure});
     return static_cast<OpIndex>(graph.ops.size() - 1);
   }
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from livepool import _livepool, host_reads
-from livepool._livepool import CaptureRefused, CheckFailed
+from livepool._livepool import CaptureRefused, CheckFailed, InvalidInput
 from livepool.disabled import disabled
 from livepool.state import State
 from livepool.structure import Structure, check_unchangeable
@@ -41,9 +41,19 @@ class Captured:
             outputs = self._graph.replay(tensors)
         return self._call.results.rebuild(outputs)
 
+    def consume(self, arguments: list, /) -> Any:
+        """replay(*arguments), and empties the list: a tensor of it that nobody else holds is freed after the last operator
+        that uses it, so that what comes later in the pass can have its memory. A replay as a CUDA graph, and one that is
+        checked, holds the tensors to its end."""
+        tensors = self._call.arguments.tensors_of(_call(tuple(arguments), {}))
+        arguments.clear()
+        self._call.state.check()
+        return self._call.results.rebuild(self._graph.consume(tensors))
+
     def report(self) -> dict:
         """Sizes in bytes and times in ms: ops, buffers, sum_bytes, eager_live_peak_bytes, lower_bound_bytes,
-        arena_bytes, capture_ms, plan_ms, replays, hits, misses, …; searching: a better plan is being looked for"""
+        arena_bytes, capture_ms, plan_ms, replays, hits, misses, …; searching: a better plan is being looked for; launches: of
+        a CUDA graph; not_launched: why the last replay was no launch, if mode="graph"."""
         return self._graph.report()
 
     def writes(self) -> bool:
@@ -51,7 +61,7 @@ class Captured:
         return self._graph.writes()
 
 
-def capture(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Captured:
+def capture(fn: Callable[..., Any], *args: Any, mode: str = "replay", outputs: str = "fresh", **kwargs: Any) -> Captured:
     """Runs fn(*args, **kwargs) once, records its operators, and plans the memory of a replay.
 
     fn is a module in eval mode or a function of tensors; grad mode must be off. What it owns (parameters, buffers and
@@ -60,14 +70,37 @@ def capture(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Captured:
     global variable, a class, a set or an array. The example arguments are not kept, apart from objects that are no
     tensors. Raises NotInstalled before livepool.install(), and CaptureRefused, naming the operator or the argument,
     where a graph would not do what fn does.
+
+    mode: "replay" runs the operators one by one. "graph" captures them into a CUDA graph, which a replay launches; a pass
+    that cannot be one (it is on the CPU, the host reads a result, an operator waits for the device) is replayed, and one
+    line on stderr and report()["not_launched"] say why. Arguments are copied in, but those that the pass writes to or
+    returns are used where they lie: a replay with others of them runs the operators one by one. CUDA graphs pin the
+    arena's memory while they live: trim() raises then.
+    outputs, with mode="graph": "fresh" copies them for the caller; "arena" gives the arena's own bytes, which the next
+    replay of whichever graph overwrites.
+    An argument of fn that is itself called mode or outputs must be passed by position.
     """
-    return _capture(fn, args, kwargs, in_place=True)
+    return _capture(fn, args, kwargs, mode=mode, outputs=outputs)
 
 
-def _capture(fn: Callable[..., Any], args: tuple, kwargs: dict, in_place: bool) -> Captured:
+def _capture(fn: Callable[..., Any], args: tuple, kwargs: dict, **choices: Any) -> Captured:
+    options = make_options(**choices)
     if not callable(fn):
         raise TypeError(f"capture() needs a callable, not a {type(fn).__name__}")
-    return FlatCall(fn, args, kwargs, owners=[fn]).capture(in_place)
+    return FlatCall(fn, args, kwargs, owners=[fn]).capture(options)
+
+
+def make_options(mode: str = "replay", outputs: str = "fresh", **passes: bool) -> _livepool.CaptureOptions:
+    """passes: in_place, fold_constants, order_for_memory, search_in_background; all are on unless set to False here."""
+    if mode not in _livepool.Mode.__members__:
+        raise InvalidInput(f"mode is 'replay' or 'graph', not {mode!r}")
+    if outputs not in ("fresh", "arena"):
+        raise InvalidInput(f"outputs is 'fresh' or 'arena', not {outputs!r}")
+    options = _livepool.CaptureOptions()
+    options.mode, options.outputs_in_arena = _livepool.Mode.__members__[mode], outputs == "arena"
+    for name, on in passes.items():
+        setattr(options, name, on)
+    return options
 
 
 class FlatCall:
@@ -87,11 +120,11 @@ class FlatCall:
         self._fn = fn
         self._example: tuple | None = (args, kwargs, tensors)  # until the recorded run has begun
 
-    def capture(self, in_place: bool = True) -> Captured:
+    def capture(self, options: _livepool.CaptureOptions | None = None) -> Captured:
         """Runs the callable, once, on the arguments that it was given, and makes the graph."""
         names = [name for name, other in self.arguments.leaves() if Structure.is_tensor(other)]
         with host_reads.refused():
-            graph = _livepool.capture(self, self._example[2], self.state.tensors, names, in_place)
+            graph = _livepool.capture(self, self._example[2], self.state.tensors, names, options or make_options())
         for name, each in self.results.objects():
             if not any(each is other for _, other in self._objects):
                 raise CaptureRefused(f"{name} is a {type(each).__name__}, which a replay cannot make anew; return tensors, numbers and "

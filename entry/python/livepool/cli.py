@@ -28,9 +28,16 @@ def build_parser():
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     options.add_to(bench)
+    latency = commands.add_parser(
+        "latency",
+        help="time one call: eager, replay, CUDA graph, torch.cuda.graph",
+        description=options.LATENCY_DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    options.add_common(latency, "batch size (default: 1)")
     commands.add_parser("info", help="show versions, devices and whether the allocator is installed",
                         description="Show versions, devices and whether the allocator is installed.")
-    return parser, bench
+    return parser, {"bench": bench, "latency": latency}
 
 
 def run_bench(parser, args, argv):
@@ -48,6 +55,17 @@ def run_bench(parser, args, argv):
     from livepool.bench import run
 
     return run.run(request)
+
+
+def run_latency(parser, args):
+    from livepool.bench import latency, options
+
+    args.batch = args.batch or 1
+    try:
+        request = options.resolve(args)
+    except options.BadOption as error:
+        parser.error(str(error))
+    return latency.run(request)
 
 
 def run_info():
@@ -70,10 +88,12 @@ def run_info():
 
 def main(argv=None):
     argv = sys.argv[1:] if argv is None else list(argv)
-    parser, bench = build_parser()
+    parser, parsers = build_parser()
     args = parser.parse_args(argv)
     try:
-        return run_bench(bench, args, argv) if args.command == "bench" else run_info()
+        if args.command == "bench":
+            return run_bench(parsers["bench"], args, argv)
+        return run_latency(parsers["latency"], args) if args.command == "latency" else run_info()
     except KeyboardInterrupt:
         print("livepool: interrupted", file=sys.stderr)
         return 130

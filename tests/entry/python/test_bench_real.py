@@ -40,6 +40,37 @@ def test_models_on_the_cpu_are_bitwise_equal(tmp_path, poison):
         assert 0 < bound <= arena < total and bound <= peak
 
 
+def latency(*args):
+    import livepool
+
+    package = os.path.dirname(os.path.dirname(livepool.__file__))
+    environ = {**os.environ, "PYTHONPATH": package + os.pathsep + os.environ.get("PYTHONPATH", ""), "COLUMNS": "120"}
+    return subprocess.run([sys.executable, "-m", "livepool", "latency", *args], env=environ, capture_output=True, text=True,
+                          timeout=600, check=False)
+
+
+def figures_of(model, stdout):
+    line, = [line for line in stdout.splitlines() if line.startswith(model)]
+    return line.split()[1:]
+
+
+def test_latency_on_the_cpu_has_no_graphs():
+    result = latency("--device", "cpu", "--models", "resnet18")
+    assert result.returncode == 0, result.stdout + result.stderr
+    ops, eager, replay, *graphs = figures_of("resnet18", result.stdout)
+    assert int(ops) > 20 and float(eager) > 0 and float(replay) > 0
+    assert graphs == ["-", "-", "-"]
+
+
+@pytest.mark.gpu
+def test_latency_on_cuda_has_all_figures():
+    result = latency("--device", "cuda", "--models", "resnet18,bert")
+    assert result.returncode == 0, result.stdout + result.stderr
+    for model in ("resnet18", "bert"):
+        ops, eager, replay, graph, arena, torch_graph = figures_of(model, result.stdout)
+        assert 0 < float(graph) < float(eager) and float(torch_graph) > 0 and float(arena) > 0
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("poison", [[], ["--poison"]], ids=["plain", "poison"])
 def test_models_on_cuda_are_bitwise_equal_and_hold_less(tmp_path, poison):

@@ -138,11 +138,11 @@ class Mode(enum.Enum):
 
 
 class TestMismatch:
-    def fn(self, x, factor=2, name="a", flag=True, mode=Mode.PLUS, dtype=torch.float32, **more):
+    def fn(self, x, factor=2, name="a", flag=True, kind=Mode.PLUS, dtype=torch.float32, **more):
         return (x * factor + (1 if flag else 0)).to(dtype) + sum(more.values())
 
     @pytest.mark.parametrize("name, value, other", [("factor", 2, 3), ("factor", 2, 2.0), ("factor", 1, True), ("name", "a", "b"),
-                                                    ("flag", True, False), ("mode", Mode.PLUS, Mode.MINUS), ("factor", 2, None),
+                                                    ("flag", True, False), ("kind", Mode.PLUS, Mode.MINUS), ("factor", 2, None),
                                                     ("dtype", torch.float32, torch.float64), ("factor", 2, torch.tensor(2)),
                                                     ("factor", torch.tensor(2), 2), ("factor", 0.0, -0.0)])
     def test_other_constant(self, livepool, same, name, value, other):
@@ -243,3 +243,30 @@ def test_not_callable(livepool):
 
 def test_tensor_in_a_plain_object_result_is_refused(refused):
     refused(lambda x: types.SimpleNamespace(y=x * 2), X, match="SimpleNamespace")
+
+
+class TestConsume:
+    def test_is_a_replay_that_empties_the_list(self, livepool, same):
+        graph = livepool.capture(lambda x, k: (x * k, x.sum()), X, 2)
+        graph.replay(Y, 2)
+        arguments = [Y.clone(), 2]
+        same(graph.consume(arguments), (Y * 2, Y.sum()))
+        assert arguments == []
+
+    def test_nobody_else_holds_the_tensor_in_the_pass(self, livepool):
+        graph = livepool.capture(lambda x: (x * 2).sum() + 1, X)
+        graph.replay(Y)
+        freed = []
+
+        class Bytes(bytearray):
+            def __del__(self):
+                freed.append(len(freed))
+
+        arguments = [torch.frombuffer(Bytes(X.numel() * 4), dtype=torch.float32).view(X.shape)]
+        graph.consume(arguments)
+        assert freed == [0]
+
+    def test_another_structure_is_refused(self, livepool):
+        graph = livepool.capture(lambda x: x * 2, X)
+        with pytest.raises(livepool.ReplayMismatch):
+            graph.consume([X, X])

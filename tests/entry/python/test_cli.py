@@ -30,6 +30,9 @@ def folder(tmp_path_factory):
     (["bench", "--dtype", "int8"], "invalid choice: 'int8'"),
     (["bench", "--json", "/no/such/folder/x.json"], "cannot be written"),
     (["bench", "--frobnicate"], "unrecognized arguments: --frobnicate"),
+    (["latency", "--models", "resnt50"], "unknown model 'resnt50'; near matches: resnet50"),
+    (["latency", "--batch", "0"], "'0' is not a whole number above 0"),
+    (["latency", "--poison"], "unrecognized arguments: --poison"),
     (["frobnicate"], "invalid choice: 'frobnicate'"),
     ([], "required: COMMAND"),
 ])
@@ -44,7 +47,7 @@ def test_a_mistake_is_one_line_and_exit_code_2(folder, args, says):
 def test_help_says_what_is_there(folder):
     result = bench_standin.run(folder, "--help")
     assert result.returncode == 0
-    assert "bench" in result.stdout and "info" in result.stdout
+    assert "bench" in result.stdout and "latency" in result.stdout and "info" in result.stdout
 
 
 def test_help_of_bench_names_options_defaults_and_exit_codes(folder):

@@ -1,6 +1,7 @@
 // The C++ API on the CPU: capture, replay, refusals. The adversarial programs are in test_*.py beside this.
 #include <ATen/ops/add.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/item.h>
@@ -16,6 +17,7 @@
 #include <thread>
 
 #include "livepool/livepool.h"
+#include "livepool/pool/thread_state.h"
 
 namespace livepool {
 namespace {
@@ -59,6 +61,28 @@ TEST_F(ExecGraphTest, WithoutInPlaceSlotsTheArenaIsLargerAndTheResultTheSame) {
   const at::Tensor x = at::randn({16, 64});
   EXPECT_TRUE(graph->Replay({x})[0].equal(mlp_({x})[0]));
   EXPECT_EQ(graph->Report().arena_bytes, 2 * 16 * 64 * 4);
+}
+
+// A tensor that says, when it is freed, whether that is inside a pass.
+at::Tensor Watched(bool& freed, bool& inside_pass) {
+  auto* bytes = new std::vector<float>(16 * 64, 1.0F);
+  return at::from_blob(bytes->data(), {16, 64}, [bytes, &freed, &inside_pass](void*) {
+    freed = true;
+    inside_pass = CurrentThread().pass != nullptr;
+    delete bytes;
+  });
+}
+
+TEST_F(ExecGraphTest, InputsThatAreGivenAwayAreFreedAtTheirLastUse) {
+  const auto graph = Capture(mlp_, {at::randn({16, 64})}, options_);
+  graph->Replay({at::randn({16, 64})});  // a replay that is checked needs them to its end
+  bool freed = false, inside_pass = false;
+  Tensors kept{Watched(freed, inside_pass)};
+  graph->Replay(kept);
+  EXPECT_FALSE(freed);
+  const at::Tensor expected = mlp_(kept)[0];
+  EXPECT_TRUE(graph->Replay(std::move(kept))[0].equal(expected));
+  EXPECT_TRUE(freed && inside_pass);
 }
 
 TEST_F(ExecGraphTest, FollowsTheBytesOfTheState) {

@@ -23,6 +23,10 @@ environment:
   LIVEPOOL_FILL=nan           the same as --poison
   LIVEPOOL_CHECK=first|every:N|off   livepool's own check of replays against eager"""
 
+LATENCY_DESCRIPTION = """\
+Time one call of each model: eager, replayed op by op, launched as a CUDA graph (fresh outputs, and outputs in the
+arena), and through torch.cuda.graph. All ways take turns in one process; random weights, nothing is downloaded."""
+
 DEFAULT_MODELS = ("resnet50", "vit_b_16", "convnext_tiny", "swin_t", "bert", "llama")
 DEFAULT_BATCH = {"cpu": 1, "cuda": 32}
 DEFAULT_DTYPE = {"cpu": "fp32", "cuda": "fp16"}
@@ -49,15 +53,18 @@ def positive_int(text):
     return value
 
 
-def add_to(parser):
+def add_common(parser, batch_help):
     parser.add_argument("--device", choices=("cpu", "cuda", "auto"), default="auto",
                         help="where to run; auto takes cuda where there is a device, else cpu (default: auto)")
     parser.add_argument("--models", metavar="A,B,...", default=",".join(DEFAULT_MODELS),
                         help="models to run, separated by commas (default: %(default)s)")
-    parser.add_argument("--batch", metavar="N", type=positive_int,
-                        help="batch size (default: 32 on cuda, 1 on cpu)")
+    parser.add_argument("--batch", metavar="N", type=positive_int, help=batch_help)
     parser.add_argument("--dtype", choices=DTYPES,
                         help="type of weights and images (default: fp16 on cuda, fp32 on cpu)")
+
+
+def add_to(parser):
+    add_common(parser, "batch size (default: 32 on cuda, 1 on cpu)")
     parser.add_argument("--poison", action="store_true",
                         help="fill each slot with NaN at its death, so that a read after death shows in the result")
     parser.add_argument("--json", metavar="FILE", dest="json_path", help="write the figures to FILE, too")
@@ -75,13 +82,14 @@ def resolve(args):
             models.check_name(name)
     except models.UnknownModel as error:
         raise BadOption(f"argument --models: {error}") from None
-    if args.json_path:
-        folder = os.path.dirname(os.path.abspath(args.json_path))
-        if os.path.isdir(args.json_path) or not os.access(folder, os.W_OK):
-            raise BadOption(f"argument --json: '{args.json_path}' cannot be written")
+    json_path = getattr(args, "json_path", None)
+    if json_path:
+        folder = os.path.dirname(os.path.abspath(json_path))
+        if os.path.isdir(json_path) or not os.access(folder, os.W_OK):
+            raise BadOption(f"argument --json: '{json_path}' cannot be written")
     device = choose_device(args.device)
     return Request(device, names, args.batch or DEFAULT_BATCH[device], args.dtype or DEFAULT_DTYPE[device],
-                   args.json_path)
+                   json_path)
 
 
 def choose_device(wanted):

@@ -17,8 +17,8 @@ struct BufferLifetime {
   AllocationIndex allocation = -1;
   StorageId storage = -1;  // -1: an extra buffer (an op's workspace)
   Lifetime lifetime;
-  // Goes to upstream: it outlives the pass (an output, or kept by a library), was made between ops or on
-  // another stream.
+  // Goes to upstream: it outlives the pass (an output, unless OpGraph::outputs_in_arena, or kept by a library), was
+  // made between ops or on another stream.
   bool upstream = false;
 
   friend bool operator==(const BufferLifetime&, const BufferLifetime&) = default;

@@ -31,6 +31,7 @@ struct Value {
   std::vector<std::int64_t> sizes;
   std::vector<std::int64_t> strides;  // in elements
   std::int64_t storage_offset = 0;    // in elements
+  bool on_host = false;               // in the host's memory, while the pass runs on another device
 
   // Same dtype, sizes, strides and offset: on one storage, the identical view.
   bool SameGeometry(const Value& other) const;
@@ -55,6 +56,8 @@ struct Op {
   std::vector<ValueId> writes;   // inputs that the op writes to, by its schema
   bool pointwise = false;        // tagged so, with a kernel of its own for the device, and not random
   bool effect = false;           // must run though nobody reads its outputs
+  bool guard = false;            // gives a result that is no tensor, or sizes, that depend on data
+  bool pure = false;             // its outputs depend on the bytes of its inputs and on nothing else
   friend bool operator==(const Op&, const Op&) = default;
 };
 
@@ -63,6 +66,8 @@ struct OpGraph {
   std::vector<Value> values;
   std::vector<Storage> storages;
   std::vector<ValueId> outputs;
+  // Outputs have slots too, until the end of the pass: its caller copies them out. Otherwise they are upstream's.
+  bool outputs_in_arena = false;
 
   const Value& value(ValueId id) const { return values[static_cast<std::size_t>(id)]; }
   const Storage& storage(StorageId id) const { return storages[static_cast<std::size_t>(id)]; }
@@ -71,6 +76,8 @@ struct OpGraph {
   std::vector<OpIndex> LastUseOfStorages() const;
   // For each value the last op that uses it (as input or output), -1 if none; ops.size() if it is an output.
   std::vector<OpIndex> LastUseOfValues() const;
+  // For each storage whether an op of the pass writes to it after it was made.
+  std::vector<bool> WrittenStorages() const;
   // Which ops matter: those with an effect, and those that a storage of an output depends on, by data or
   // by mutation. Conservative: a storage that is needed at the end is needed from its first write.
   std::vector<bool> LiveOps() const;

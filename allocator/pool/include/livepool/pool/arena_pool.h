@@ -42,6 +42,8 @@ class ArenaPool {
   // An arena with `height` bytes mapped, held by the calling thread, none of whose live slots lies below
   // `height`. Throws OutOfMemory, also if all kMaxArenas are taken, and in a forked child. Give it back with Return.
   PlannedArena& Borrow(Bytes height);
+  // The same for one arena; false if somebody else holds it, or if a live slot lies below `height`.
+  bool TryBorrow(PlannedArena& arena, Bytes height);
   void Return(PlannedArena& arena);
 
   // The arena that `address` lies in, or null. Wait-free.
@@ -67,6 +69,7 @@ class ArenaPool {
  private:
   PlannedArena* HoldFree(Bytes height);  // null: none is free
   PlannedArena& MakeArenaLocked();
+  void GrowHeld(PlannedArena& arena, Bytes height);
   void GrowOrThrow(PlannedArena& arena, Bytes height);
   template <typename Function>
   void ForEach(const Function& function) const;

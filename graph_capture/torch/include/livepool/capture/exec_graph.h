@@ -30,9 +30,22 @@ struct CaptureOptions {
   std::vector<std::string> argument_names;
   // In-place slots (see Note [In-place rule]); off: every output has bytes of its own.
   bool in_place = true;
+  // What is computed from constants alone is computed once, at the capture.
+  bool fold_constants = true;
+  // Ops are moved where that lowers what is alive at once; data, writes, random numbers and effects keep their order.
+  bool order_for_memory = true;
   // Where the plan that the capture makes in a few ms may not be the best, look for a better one on a thread of low
   // priority, and serve it from the next replay on. Results do not change. LIVEPOOL_SEARCH=off switches it off for all.
   bool search_in_background = true;
+
+  // kGraph: the ops are captured into a CUDA graph, and a replay launches that. A pass that cannot be one (on the CPU;
+  // the host reads a result; an op waits for the device) is replayed op by op, and GraphReport::not_launched says why.
+  // kRehearsal: all that kGraph does except for the graph itself; for tests, and to find out where a fault lies.
+  enum class Mode { kReplay, kGraph, kRehearsal };
+  Mode mode = Mode::kReplay;
+  // For kGraph. The outputs of a launch are copies, or (true) the arena's own bytes, which whatever runs on that arena
+  // next overwrites: use them up, or copy them, before.
+  bool outputs_in_arena = false;
 };
 
 // Sizes in bytes, as docs/design.md, section "What each figure means", defines them.
@@ -52,6 +65,9 @@ struct GraphReport {
   std::int64_t hits = 0;    // over all replays
   std::int64_t misses = 0;
   bool checked = false;     // a replay has been compared with eager, byte for byte
+  std::int64_t launches = 0;  // replays that were launches of a CUDA graph
+  std::int64_t graphs = 0;    // CUDA graphs captured for it, one after another
+  std::string not_launched;   // Mode::kGraph: why the last replay that was no launch was none
 };
 
 // The captured pass of a callable, with its plan. Replays from several threads at once are safe: each
@@ -67,7 +83,11 @@ class ExecGraph {
   // Throws ReplayMismatch if an input or the state differs in shape, strides, dtype, device or aliasing from
   // the capture's; GuardFailed if the callable would take another path; CheckFailed if the result was wrong
   // (from then on always); what an op throws passes through.
-  Tensors Replay(const Tensors& inputs);
+  Tensors Replay(const Tensors& inputs) { return Replay(Tensors(inputs)); }
+  // The same, and takes the tensors over: one that nobody else holds is freed after the last op that uses it, so that
+  // what upstream serves later in the pass (outputs, say) can have its bytes. A replay that is checked, and one as a CUDA
+  // graph, keeps them to its end. They are gone if this throws, too.
+  Tensors Replay(Tensors&& inputs);
 
   GraphReport Report() const;
 
