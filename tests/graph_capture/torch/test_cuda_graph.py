@@ -306,7 +306,7 @@ def test_a_graph_pins_the_arena_while_it_lives(cuda):
     cuda.trim()
     model, inputs = mlp(256, 1024)
     graph = cuda.capture(model, *inputs(0), mode="graph")
-    with pytest.raises(cuda.Error, match="drop the graphs"):
+    with pytest.raises(cuda.ArenaInUse, match="Drop the graph first"):
         cuda.trim()
     torch.cuda.empty_cache()  # goes around it
     graph.replay(*inputs(1))
