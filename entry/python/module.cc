@@ -123,6 +123,7 @@ void RegisterErrors(py::module& m) {
   static py::exception<InvalidInput> invalid_input(m, "InvalidInput", base);
   static py::exception<InvalidPlan> invalid_plan(m, "InvalidPlan", base);
   static py::exception<CaptureRefused> capture_refused(m, "CaptureRefused", base);
+  static py::exception<CaptureDisturbed> capture_disturbed(m, "CaptureDisturbed", capture_refused);
   static py::exception<ReplayMismatch> replay_mismatch(m, "ReplayMismatch", base);
   static py::exception<GuardFailed> guard_failed(m, "GuardFailed", base);
   static py::exception<CheckFailed> check_failed(m, "CheckFailed", base);
@@ -136,6 +137,8 @@ void RegisterErrors(py::module& m) {
       set(invalid_input, error);
     } catch (const InvalidPlan& error) {
       set(invalid_plan, error);
+    } catch (const CaptureDisturbed& error) {
+      set(capture_disturbed, error);
     } catch (const CaptureRefused& error) {
       set(capture_refused, error);
     } catch (const ReplayMismatch& error) {

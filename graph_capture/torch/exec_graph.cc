@@ -218,4 +218,6 @@ bool RefuseCurrentCapture(const std::string& reason) {
   return recorder != nullptr && recorder->RefuseHostRead(reason);
 }
 
+bool CaptureUnderWay() { return Recorder::Current() != nullptr; }
+
 }  // namespace livepool

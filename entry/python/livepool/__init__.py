@@ -20,6 +20,7 @@ import torch  # noqa: F401  (its libraries must be loaded before ours)
 
 from livepool import _livepool
 from livepool._livepool import (
+    CaptureDisturbed,
     CaptureRefused,
     CheckFailed,
     Error,
@@ -39,7 +40,7 @@ from livepool.wrap import explain, unwrap, wrap
 __version__ = "0.1.0"
 
 __all__ = [
-    "Allocator", "Captured", "CaptureRefused", "CheckFailed", "Error", "Explanation", "GuardFailed", "InvalidInput",
+    "Allocator", "Captured", "CaptureDisturbed", "CaptureRefused", "CheckFailed", "Error", "Explanation", "GuardFailed", "InvalidInput",
     "InvalidPlan", "NotInstalled", "ReplayMismatch", "SignatureReport", "UnsupportedTorch", "capture", "disabled", "explain",
     "install", "stats", "trim", "unwrap", "wrap",
 ]
