@@ -135,6 +135,7 @@ void RegisterErrors(py::module& m) {
   static py::exception<InvalidPlan> invalid_plan(m, "InvalidPlan", base);
   static py::exception<ArenaInUse> arena_in_use(m, "ArenaInUse", base);
   static py::exception<CaptureRefused> capture_refused(m, "CaptureRefused", base);
+  static py::exception<CaptureDisturbed> capture_disturbed(m, "CaptureDisturbed", capture_refused);
   static py::exception<ReplayMismatch> replay_mismatch(m, "ReplayMismatch", base);
   static py::exception<GuardFailed> guard_failed(m, "GuardFailed", base);
   static py::exception<CheckFailed> check_failed(m, "CheckFailed", base);
@@ -150,6 +151,8 @@ void RegisterErrors(py::module& m) {
       set(invalid_plan, error);
     } catch (const ArenaInUse& error) {
       set(arena_in_use, error);
+    } catch (const CaptureDisturbed& error) {
+      set(capture_disturbed, error);
     } catch (const CaptureRefused& error) {
       set(capture_refused, error);
     } catch (const ReplayMismatch& error) {

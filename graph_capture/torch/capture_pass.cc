@@ -54,7 +54,7 @@ Calibration CalibrateAndRestore(const Program& program, const Tensors& inputs, c
   }
   restore();
   if (!same_draws) {
-    throw CaptureRefused("the pass changes a random generator otherwise than by the ops that draw from it "
+    throw CaptureDisturbed("the pass changes a random generator otherwise than by the ops that draw from it "
                          "(manual_seed, set_state or fork_rng inside, or another thread draws meanwhile)");
   }
   return calibration;

@@ -261,4 +261,6 @@ bool RefuseCurrentCapture(const std::string& reason) {
   return recorder != nullptr && recorder->RefuseHostRead(reason);
 }
 
+bool CaptureUnderWay() { return Recorder::Current() != nullptr; }
+
 }  // namespace livepool

@@ -21,6 +21,7 @@ import torch  # noqa: F401  (its libraries must be loaded before ours)
 from livepool import _livepool
 from livepool._livepool import (
     ArenaInUse,
+    CaptureDisturbed,
     CaptureRefused,
     CheckFailed,
     Error,
@@ -40,9 +41,9 @@ from livepool.wrap import explain, unwrap, wrap
 __version__ = "0.1.0"
 
 __all__ = [
-    "Allocator", "ArenaInUse", "Captured", "CaptureRefused", "CheckFailed", "Error", "Explanation", "GuardFailed",
-    "InvalidInput", "InvalidPlan", "NotInstalled", "ReplayMismatch", "SignatureReport", "UnsupportedTorch", "capture",
-    "disabled", "explain", "install", "memory_limit", "set_memory_limit", "stats", "trim", "unwrap", "wrap",
+    "Allocator", "ArenaInUse", "CaptureDisturbed", "Captured", "CaptureRefused", "CheckFailed", "Error", "Explanation",
+    "GuardFailed", "InvalidInput", "InvalidPlan", "NotInstalled", "ReplayMismatch", "SignatureReport", "UnsupportedTorch",
+    "capture", "disabled", "explain", "install", "memory_limit", "set_memory_limit", "stats", "trim", "unwrap", "wrap",
 ]
 
 

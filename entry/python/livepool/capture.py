@@ -87,7 +87,7 @@ def _capture(fn: Callable[..., Any], args: tuple, kwargs: dict, **choices: Any) 
     options = make_options(**choices)
     if not callable(fn):
         raise TypeError(f"capture() needs a callable, not a {type(fn).__name__}")
-    return FlatCall(fn, args, kwargs, owners=[fn]).capture(options)
+    return FlatCall(fn, args, kwargs).capture(options)
 
 
 def make_options(mode: str = "replay", outputs: str = "fresh", **passes: bool) -> _livepool.CaptureOptions:
@@ -107,15 +107,14 @@ class FlatCall:
     """A callable as a function from list of tensors to list of tensors: run for the capture, and when a replay is
     checked. Wrapped modules run as they are inside it."""
 
-    def __init__(self, fn: Callable[..., Any], args: tuple, kwargs: dict[str, Any], owners: list[Any],
-                 without_hooks_of: torch.nn.Module | None = None) -> None:
-        """owners: what is looked through for state, beside the objects among the arguments (see State.of). Raises
-        CaptureRefused."""
+    def __init__(self, fn: Callable[..., Any], args: tuple, kwargs: dict[str, Any],
+                 forward_of: torch.nn.Module | None = None) -> None:
+        """forward_of: the module whose forward `fn` is, and whose state is fn's. Raises CaptureRefused."""
         self.arguments, tensors = Structure.of(_call(args, kwargs), "call")
         self._objects = self.arguments.objects()
         for name, each in self._objects:
             check_unchangeable(each, name)
-        self.state = State.of(owners, [each for _, each in self._objects], without_hooks_of)
+        self.state = State.of(fn if forward_of is None else forward_of, [each for _, each in self._objects], forward_only=forward_of is not None)
         self.results: Structure
         self._fn = fn
         self._example: tuple | None = (args, kwargs, tensors)  # until the recorded run has begun

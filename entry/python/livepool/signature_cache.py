@@ -87,7 +87,8 @@ class SignatureCache:
         with self._lock:
             signature.being_captured = False
             signature.refusal = reason
-            self._drop(signature)
+            dropped = self._drop(signature)
+        del dropped  # here, as what dies with it may run any code
 
     def fail(self, signature: Signature) -> None:
         """A capture has ended without a graph, for a reason that may not come again."""
@@ -100,7 +101,7 @@ class SignatureCache:
         """Drops `graph`, unless another thread has done so and the signature has a new one."""
         with self._lock:
             dropped = self._drop(signature) if signature.graph is graph else None
-        del dropped  # here, as what dies with it may run any code
+        del dropped  # as above
 
     def gave_up(self, signature: Signature) -> int:
         """Counts a replay that was given up; returns how many were, one after the other."""

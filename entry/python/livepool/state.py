@@ -23,10 +23,10 @@ _BOOKKEEPING = frozenset(vars(torch.nn.Module()))  # the attributes that every m
 _WATCHED_BOOKKEEPING = ("_parameters", "_buffers", "_modules", "_forward_hooks", "_forward_pre_hooks")
 
 
-class Opaque:
-    """What livepool itself puts among a callable's attributes; not looked into."""
+class StandIn:
+    """What livepool puts in the place of an attribute. A capture looks at `own`, which was there before, instead."""
 
-    __slots__ = ()
+    __slots__ = ("own",)
 
 
 class State:
@@ -44,13 +44,12 @@ class State:
         self._fastpath = torch.backends.mha.get_fastpath_enabled()
 
     @staticmethod
-    def of(owners: list[Any], arguments: list[Any], without_hooks_of: torch.nn.Module | None = None) -> "State":
-        """The state of a callable (and of what else owns it), and of the objects among its arguments (a static cache,
-        for example). `without_hooks_of`: a module whose forward is the callable, so that its own hooks run outside."""
+    def of(root: Any, arguments: list[Any], forward_only: bool = False) -> "State":
+        """The state of a callable, and of the objects among its arguments (a static cache, for example).
+        forward_only: `root` is a module of which forward is the callable, so that its own hooks run outside."""
         state = State()
-        state._without_hooks_of = without_hooks_of
-        for owner in owners:
-            state._visit(owner, "", 0)
+        state._without_hooks_of = root if forward_only else None
+        state._visit(root, "", 0)
         for i, argument in enumerate(arguments):
             state._visit(argument, f"argument object {i}", 0)
         return state
@@ -90,8 +89,10 @@ class State:
     def _visit(self, thing: Any, name: str, depth: int) -> None:
         if thing is torch._C._to_dlpack:  # host_reads replaces it in modules only
             raise CaptureRefused(f"'{name}' is torch.to_dlpack, which reads a tensor's bytes unseen when it is called in this way")
-        if isinstance(thing, (*_LEAF_TYPES, *_OPAQUE_TYPES, Opaque)) or depth > _MAX_DEPTH:
+        if isinstance(thing, (*_LEAF_TYPES, *_OPAQUE_TYPES)) or depth > _MAX_DEPTH:
             return
+        if isinstance(thing, StandIn):
+            return self._visit(thing.own, name, depth)
         if isinstance(thing, torch.Tensor):
             if id(thing) not in self._seen:
                 check_plain_tensor(thing, f"state '{name}'")

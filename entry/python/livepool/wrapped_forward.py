@@ -12,19 +12,19 @@ from typing import Any
 import torch
 
 from livepool import _livepool
-from livepool._livepool import CaptureRefused, CheckFailed, GuardFailed, ReplayMismatch
+from livepool._livepool import CaptureDisturbed, CheckFailed, GuardFailed, ReplayMismatch
 from livepool.capture import Captured, FlatCall
 from livepool.disabled import is_disabled
 from livepool.explain import Explanation, SignatureReport, describe_graph
 from livepool.log import logger
 from livepool.signature_cache import Signature, SignatureCache
-from livepool.state import Opaque
+from livepool.state import StandIn
 from livepool.structure import RULES
 
 _GIVE_UPS = 8  # one after the other, then the graph goes
 
 
-class WrappedForward(Opaque):
+class WrappedForward(StandIn):
     """Serves each call by a replay of its signature's graph, or runs the module as it is.
 
     The order of things in a call: calls that are never captured run as they are (_why_never); the key finds the
@@ -35,7 +35,7 @@ class WrappedForward(Opaque):
     read of a forward (its name, its code, a script method's graph) is the original's.
     """
 
-    __slots__ = ("_module", "own", "cache", "_max_graphs", "_capture_after", "_replayed", "_as_is", "_said", "_lock", "__weakref__")
+    __slots__ = ("_module", "cache", "_max_graphs", "_capture_after", "_replayed", "_as_is", "_said", "_lock", "__weakref__")
 
     def __init__(self, module: torch.nn.Module, max_graphs: int, capture_after: int) -> None:
         self.own = module.__dict__.get("forward")  # a forward of the instance itself, as others set it too
@@ -110,8 +110,8 @@ class WrappedForward(Opaque):
             return self._run_as_is(reason, args, kwargs)
         try:
             key, tensors, objects = RULES.key(args, kwargs)
-        except CaptureRefused as refusal:
-            reason = str(refusal)
+        except Exception as error:  # not only CaptureRefused: looking at the arguments runs code of theirs
+            reason = str(error)
         if reason is not None:
             self._say("runs as it is", reason, reason)
             return self._run_as_is(reason, args, kwargs)
@@ -149,7 +149,7 @@ class WrappedForward(Opaque):
             return self._run_as_is("training mode", args, kwargs)
         run = _Once(self)
         try:
-            call = FlatCall(run, args, kwargs, owners=[module, self.own], without_hooks_of=module)
+            call = FlatCall(run, args, kwargs, forward_of=module)
             graph = call.capture()
             call.let_go_of_objects()
         except BaseException as error:
@@ -164,10 +164,10 @@ class WrappedForward(Opaque):
         return run.result() if run.begun else self._run_as_is(_why_no_graph(signature), args, kwargs)
 
     def _not_captured(self, signature: Signature, error: Exception) -> None:
-        if isinstance(error, _livepool.Error):
+        if isinstance(error, _livepool.Error) and not isinstance(error, CaptureDisturbed):
             self.cache.refuse(signature, str(error))
             self._say(f"runs as it is for ({signature.key})", str(error), str(error))
-        else:  # out of memory, for one
+        else:  # another attempt may succeed; out of memory, for one
             self.cache.fail(signature)
             self._say(f"runs as it is for ({signature.key}) for now", f"{type(error).__name__}: {error}", type(error).__name__)
 
@@ -179,19 +179,19 @@ class WrappedForward(Opaque):
             self.cache.forget(signature, graph)
         elif isinstance(error, CheckFailed):
             self.cache.refuse(signature, str(error))
-            self._say(f"runs as it is {what}", str(error), signature)
+            self._say(f"runs as it is {what}", str(error), (what, CheckFailed))
         elif isinstance(error, GuardFailed):
-            self._say(f"runs as it is {what}, where a value that it reads differs", str(error), (signature, "guard"))
+            self._say(f"runs as it is {what}, where a value that it reads differs", str(error), (what, GuardFailed))
         elif graph.writes():  # what it had written before the error, eager would have written too
             return False
         else:
-            self._say(f"gave up a replay {what}", f"{type(error).__name__}: {error}", (signature, type(error)))
+            self._say(f"gave up a replay {what}", f"{type(error).__name__}: {error}", (what, type(error)))
         if self.cache.gave_up(signature) >= _GIVE_UPS:
             self.cache.forget(signature, graph)
         return True
 
     def _say(self, what: str, why: str, reason: Any) -> None:
-        """Warns, once for each `reason`."""
+        """Warns, once for each `reason`, a plain value: it is kept, and must keep no signature alive."""
         with self._lock:
             new = reason not in self._said
             self._said.add(reason)

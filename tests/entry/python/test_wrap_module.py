@@ -79,6 +79,28 @@ def test_a_forward_of_the_instance_is_kept(livepool, net, same):
     assert livepool.unwrap(net).forward is own
 
 
+def test_what_a_forward_of_the_instance_owns_is_watched(livepool, net, same):
+    factor = torch.full((4,), 2.0)
+
+    def make(number):
+        return lambda x: Net.forward(net, x) * factor + number
+
+    net.forward = make(1)
+    plain = net.forward
+    _warm(livepool.wrap(net))
+    for i in range(3):
+        same(net(X + i), plain(X + i))
+        factor.add_(1)
+    assert _replays(livepool, net) == 4
+    graph = livepool.capture(net, X)  # the larger capture sees it, too
+    same(graph.replay(X + 1), plain(X + 1))
+    plain.__closure__[plain.__code__.co_freevars.index("number")].cell_contents = 7
+    for i in range(3):
+        same(net(X + i), plain(X + i))
+    with pytest.raises(livepool.ReplayMismatch, match="number"):
+        graph.replay(X)
+
+
 def test_a_forward_that_is_set_later_is_not_lost(livepool, net, same):
     _warm(livepool.wrap(net))
     inner = net.forward

@@ -143,6 +143,29 @@ def test_a_capture_stops_no_replays(livepool, wrapped):
     assert in_threads(2, work)[1] >= 20
 
 
+DISTURB = {"captures": 0}  # a global, which captures do not look at
+
+
+def test_random_numbers_that_others_draw_only_delay_a_capture(livepool, wrapped, same, caplog):
+    """The capture cannot know that it was not the pass that moved the generator."""
+
+    class Disturbed(nn.Module):
+        def forward(self, x):
+            y = x.exp() * 2
+            DISTURB["captures"] += 1
+            if DISTURB["captures"] == 1:
+                other = threading.Thread(target=torch.rand, args=(3,))
+                other.start()
+                other.join()
+            return y + 1
+
+    module = wrapped(Disturbed().eval())
+    for seed in range(5):
+        same(module(x(2, seed)), x(2, seed).exp() * 2 + 1)
+    assert livepool.explain(module).replayed == 2  # seen once, once more, captured
+    assert len(caplog.records) == 1 and "another thread draws" in caplog.records[0].getMessage()
+
+
 def test_replays_that_need_the_interpreter(livepool, wrapped, same):
     """An operator written in Python takes the interpreter lock inside a replay, which has released it."""
 

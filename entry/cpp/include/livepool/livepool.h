@@ -6,11 +6,14 @@
 //       [&](const livepool::Tensors& in) { return livepool::Tensors{model.forward({in[0]}).toTensor()}; },
 //       {input}, {.state = livepool::StateOf(model)});
 //   at::Tensor output = graph->Replay({other_input})[0];
+//
+// or, without choosing what to capture: livepool::Wrap(model), see livepool/wrap.h.
 #pragma once
 
 #include "livepool/base/error.h"
 #include "livepool/capture/exec_graph.h"
 #include "livepool/torch/install.h"
+#include "livepool/wrap.h"
 
 namespace livepool {
 

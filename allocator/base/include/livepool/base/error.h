@@ -56,6 +56,13 @@ class CaptureRefused : public Error {
   using Error::Error;
 };
 
+// What the capture saw may have come from outside the pass (another thread drew random numbers, for one): it is not
+// known to be good, and another attempt may succeed.
+class CaptureDisturbed : public CaptureRefused {
+ public:
+  using CaptureRefused::CaptureRefused;
+};
+
 // A replay was called with something else than what was captured. The message names the argument.
 class ReplayMismatch : public Error {
  public:

@@ -119,12 +119,22 @@ std::shared_ptr<ExecGraph> Capture(Callable fn, const Tensors& inputs, CaptureOp
 // op's own kernel is running, whose reads are repeated by each replay.
 bool RefuseCurrentCapture(const std::string& reason);
 
+// True while a capture runs its callable on the calling thread.
+bool CaptureUnderWay();
+
+// A torch::jit::Module that was frozen has no flag, and says that it trains.
+template <typename Module>
+bool IsTraining(const Module& module) {
+  if constexpr (requires { module.hasattr("training"); }) return module.hasattr("training") && module.is_training();
+  else return module.is_training();
+}
+
 // The parameters and buffers of a torch::nn::Module or torch::jit::Module, by name. Throws CaptureRefused if the module
 // is in training mode. A torch::jit::Module must not be fused (torch::jit::setTensorExprFuserEnabled(false)): the
 // dispatcher does not see fused kernels.
 template <typename Module>
 std::vector<std::pair<std::string, at::Tensor>> StateOf(const Module& module) {
-  if (module.is_training()) throw CaptureRefused("the module is in training mode; call eval() first");
+  if (IsTraining(module)) throw CaptureRefused("the module is in training mode; call eval() first");
   std::vector<std::pair<std::string, at::Tensor>> state;
   const auto add = [&](const auto& named) {
     for (const auto& each : named) {
