@@ -37,7 +37,7 @@ c10::DataPtr CpuAllocator::allocate(size_t size) {
   if (size > 0) {
     const ThreadState& thread = CurrentThread();
     if (thread.pass != nullptr && thread.pass->device() == kHost) {
-      address = thread.pass->Serve(static_cast<Bytes>(size), nullptr);
+      address = thread.pass->Serve(static_cast<Bytes>(size), nullptr, __builtin_frame_address(0));
     }
     if (address == nullptr) {
       address = upstream_.raw_allocate(size);

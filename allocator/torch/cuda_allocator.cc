@@ -79,11 +79,11 @@ void CudaAllocator::EnsureFreeTracking() {
 }
 
 void* CudaAllocator::Serve(int device, size_t size, cudaStream_t stream) {
-  Pass* pass = CurrentThread().pass;
+  Server* pass = CurrentThread().pass;
   if (pass == nullptr || pass->device() != DeviceId{DeviceId::Kind::kCuda, device}) return nullptr;
   CudaDevice& state = Device(device);
   if (state.open_pools().Covers(stream)) return nullptr;
-  void* slot = pass->Serve(static_cast<Bytes>(size), stream);
+  void* slot = pass->Serve(static_cast<Bytes>(size), stream, __builtin_frame_address(0));
   if (slot != nullptr) state.OnServed(slot, static_cast<Bytes>(size));
   return slot;
 }

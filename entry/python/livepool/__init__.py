@@ -7,6 +7,9 @@
         graph = livepool.capture(model, example)  # runs the model once, plans its buffers
         output = graph.replay(other_input)        # the same ops, from one arena
 
+    with livepool.pass_scope("step"):             # or: the program as it is, served from a plan
+        output = model(other_input)
+
 Sizes are bytes, times milliseconds. Errors are livepool.Error and its subclasses; what an operator raises
 comes through unchanged.
 """
@@ -29,12 +32,14 @@ from livepool._livepool import (
 )
 from livepool.allocator import Allocator
 from livepool.capture import Captured, capture
+from livepool.scope import pass_scope, scope_stats, wait_for_plans
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Allocator", "Captured", "CaptureRefused", "CheckFailed", "Error", "GuardFailed", "InvalidInput", "InvalidPlan",
-    "NotInstalled", "ReplayMismatch", "UnsupportedTorch", "capture", "install", "stats", "trim",
+    "NotInstalled", "ReplayMismatch", "UnsupportedTorch", "capture", "install", "pass_scope", "scope_stats", "stats",
+    "trim", "wait_for_plans",
 ]
 
 
@@ -56,7 +61,7 @@ def install(device: str = "auto") -> None:
 
 def stats() -> dict:
     """What livepool does in this process: `active`, `cpu`, `cuda` (installed and in use), `passes`, `hits`
-    (allocations served from a plan), `misses` (served by PyTorch's allocator though a pass was running and
+    (allocations served from a plan, in replays and in scopes), `misses` (served by PyTorch's allocator though a pass was running and
     the plan did not say so), `upstream` (served by it as planned: outputs), `arena_bytes` (mapped now, over all
     devices) and `arena_bytes_of` (the same by device)."""
     return _livepool.stats()

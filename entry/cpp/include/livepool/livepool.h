@@ -6,11 +6,14 @@
 //       [&](const livepool::Tensors& in) { return livepool::Tensors{model.forward({in[0]}).toTensor()}; },
 //       {input}, {.state = livepool::StateOf(model)});
 //   at::Tensor output = graph->Replay({other_input})[0];
+//
+//   livepool::PassScope scope("step");                    // or: the program as it is, served from a plan
 #pragma once
 
 #include "livepool/base/error.h"
 #include "livepool/capture/exec_graph.h"
 #include "livepool/torch/install.h"
+#include "livepool/torch/pass_scope.h"
 
 namespace livepool {
 
