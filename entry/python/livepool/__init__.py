@@ -61,8 +61,8 @@ def install(device: str = "auto") -> None:
 
 def stats() -> dict:
     """What livepool does in this process: `active`, `cpu`, `cuda` (installed and in use), `passes`, `hits`
-    (allocations served from a plan, in replays and in scopes), `misses` (served by PyTorch's allocator though a pass was running and
-    the plan did not say so), `upstream` (served by it as planned: outputs), `arena_bytes` (mapped now, over all
+    (allocations served from a plan, in replays and in scopes), `misses` (served by PyTorch's allocator though a
+    pass was running and the plan did not say so), `upstream` (served by it as planned: outputs), `arena_bytes` (mapped now, over all
     devices) and `arena_bytes_of` (the same by device)."""
     return _livepool.stats()
 
