@@ -1,6 +1,7 @@
 #include "livepool/eager/eager_pass.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "livepool/base/error.h"
@@ -21,58 +22,43 @@ EagerPass::EagerPass(std::shared_ptr<ScopePlans> scope, ArenaPool& pool, StreamH
       cursor_(*start_.units) {
   std::size_t longest = 0;
   for (const std::shared_ptr<Unit>& unit : start_.units->units()) longest = std::max(longest, unit->keys().size());
-  record_.keys.reserve(longest + 64);
-  record_.deaths.reserve(longest + 64);
+  keys_.reserve(longest + 64);
   slots_.reserve(longest + 64);
 }
 
 std::byte* EagerPass::Serve(Bytes size, StreamHandle stream, const void* frame) {
   asked_ = kNone;
-  if (stream != stream_ || record_.size() == ScopePlans::kMaxPassLength) {
+  if (stream != stream_ || keys_.size() == ScopePlans::kMaxPassLength) {
     complete_ &= stream != stream_;
     return nullptr;
   }
-  const auto position = static_cast<Position>(record_.size());
+  const auto position = static_cast<Position>(keys_.size());
   // Alignments are powers of two. What is too large to round is too large for any arena.
-  const Bytes rounded =
-      static_cast<Bytes>((static_cast<std::uint64_t>(size) + static_cast<std::uint64_t>(alignment_) - 1) &
-                         ~(static_cast<std::uint64_t>(alignment_) - 1));
-  record_.keys.push_back(
-      {.size = rounded, .site = static_cast<Site>(entry_ - reinterpret_cast<std::uintptr_t>(frame))});
-  record_.deaths.push_back(PassRecord::kAlive);
-  slots_.push_back(nullptr);
+  const auto alignment = static_cast<std::uint64_t>(alignment_);
+  const auto rounded = static_cast<Bytes>((static_cast<std::uint64_t>(size) + alignment - 1) & ~(alignment - 1));
+  keys_.push_back({.size = rounded, .site = static_cast<Site>(entry_ - reinterpret_cast<std::uintptr_t>(frame))});
   if (arena_ != nullptr) arena_->SetClock(position + 1);
 
-  const UnitSet::Place place = cursor_.Next(record_.keys);
-  if (place.unit != nullptr) {
-    if (std::byte* address = ServeFrom(place)) return address;
+  const UnitSet::Place place = cursor_.Next(keys_);
+  if (place.unit != nullptr && (place.unit == unit_ || TurnTo(place.unit))) {
+    const BoundTable::Entry& entry = table_->entries[place.position];
+    if (entry.slot == nullptr) {
+      ++planned_upstream_;
+    } else if (std::byte* const address = arena_->Serve(entry, /*join=*/false)) {
+      ++hits_;
+      slots_.push_back(entry.slot);
+      return address;
+    } else {
+      conflict_ = true;
+      ++misses_;
+    }
   } else {
+    if (place.unit == nullptr) matches_ = 0;
     ++misses_;
-    matches_ = 0;
   }
+  slots_.push_back(nullptr);
   asked_ = position;
   return nullptr;
-}
-
-std::byte* EagerPass::ServeFrom(const UnitSet::Place& place) {
-  if (place.unit != unit_ && !TurnTo(place.unit)) {
-    ++misses_;
-    return nullptr;
-  }
-  const BoundTable::Entry& entry = table_->entries[place.position];
-  if (entry.slot == nullptr) {
-    ++planned_upstream_;
-    return nullptr;
-  }
-  std::byte* address = arena_->Serve(entry, /*join=*/false);
-  if (address == nullptr) {
-    conflict_ = true;
-    ++misses_;
-    return nullptr;
-  }
-  ++hits_;
-  slots_.back() = entry.slot;
-  return address;
 }
 
 // Makes the slots of `unit` ready to be served; false if no arena can be had for them. Called by an allocation, which
@@ -81,16 +67,7 @@ bool EagerPass::TurnTo(Unit* unit) {
   if (barred_) return false;
   try {
     if (arena_ == nullptr) {
-      if (++matches_ < UnitSet::kContext && !start_.trusted) return false;
-      if (!GetEnv().enabled || (device_calls_.may_serve && !device_calls_.may_serve())) {
-        barred_ = true;
-        return false;
-      }
-      PlannedArena& borrowed = pool_.Borrow(unit->height());
-      if (device_calls_.begin) device_calls_.begin(borrowed);
-      arena_ = &borrowed;
-      arena_->SetFill(fill_, stream_);
-      arena_->SetClock(static_cast<Position>(record_.size()));
+      if (!Borrow(unit->height())) return false;
     } else {
       arena_->arena().Grow(unit->height());
     }
@@ -106,6 +83,19 @@ bool EagerPass::TurnTo(Unit* unit) {
   }
 }
 
+// False if it is too early, or if the device forbids it. Throws OutOfMemory.
+bool EagerPass::Borrow(Bytes height) {
+  if (++matches_ < UnitSet::kContext && !start_.trusted) return false;
+  barred_ = !GetEnv().enabled || (device_calls_.may_serve && !device_calls_.may_serve());
+  if (barred_) return false;
+  PlannedArena& arena = pool_.Borrow(height);
+  arena.SetFill(fill_, stream_);
+  arena.SetClock(static_cast<Position>(keys_.size()));
+  arena_ = &arena;
+  if (device_calls_.begin) device_calls_.begin(arena);
+  return true;
+}
+
 void EagerPass::CountMain() {
   const auto hits = static_cast<std::uint32_t>(hits_ - hits_at_turn_);
   if (unit_ != nullptr && hits >= main_hits_) {
@@ -117,7 +107,11 @@ void EagerPass::CountMain() {
 
 void EagerPass::OnAlloc(DeviceId device, const void* address, Bytes, StreamHandle) {
   if (asked_ == kNone || !(device == this->device())) return;
-  upstream_at_[address] = asked_;
+  try {
+    upstream_at_[address] = asked_;
+  } catch (const std::bad_alloc&) {
+    complete_ = false;
+  }
   asked_ = kNone;
 }
 
@@ -125,28 +119,37 @@ void EagerPass::OnFree(DeviceId device, const void* address) {
   if (!(device == this->device())) return;
   const auto it = upstream_at_.find(address);
   if (it == upstream_at_.end()) return;  // from before the pass, or from another stream
-  record_.deaths[it->second] = static_cast<Position>(record_.size());
-  died_early_ = true;
+  try {
+    upstream_deaths_.emplace_back(it->second, static_cast<Position>(keys_.size()));
+  } catch (const std::bad_alloc&) {
+    complete_ = false;  // a deleter may not throw
+  }
   upstream_at_.erase(it);
 }
 
-// Frees of slots are known by the slots.
-void EagerPass::Resolve(PassReport& report) {
+void EagerPass::NoteEscapes(PassReport& report) {
   arena_->ApplyRemoteFrees();
-  if (arena_->LiveBytes() > 0) {
-    for (Unit* unit : used_) {
-      for (const Position position : unit->LivePositions(*arena_))
-        report.escaped.emplace_back(unit->kind_hash(), position);
+  if (arena_->LiveBytes() == 0) return;
+  for (Unit* unit : used_) {
+    for (const Position position : unit->LivePositions(*arena_)) {
+      report.escaped.emplace_back(unit->kind_hash(), position);
     }
   }
+}
+
+PassRecord EagerPass::MakeRecord() const {
+  PassRecord record{.keys = keys_, .deaths = std::vector<Position>(keys_.size(), PassRecord::kAlive)};
   for (std::size_t i = 0; i < slots_.size(); ++i) {
-    if (slots_[i] != nullptr && slots_[i]->live == 0) report.record.deaths[i] = slots_[i]->death;
+    if (slots_[i] != nullptr && slots_[i]->live == 0) record.deaths[i] = slots_[i]->death;
   }
+  for (const auto& [position, death] : upstream_deaths_) record.deaths[position] = death;
+  return record;
 }
 
 EagerPass::~EagerPass() {
   CountMain();
-  PassReport report{.record = std::move(record_),
+  PassReport report{.record = [this] { return MakeRecord(); },
+                    .allocations = keys_.size(),
                     .complete = complete_,
                     .followed = cursor_.FollowedExactly(),
                     .main = main_,
@@ -155,15 +158,16 @@ EagerPass::~EagerPass() {
                     .misses = misses_,
                     .upstream = planned_upstream_,
                     .divergences = cursor_.divergences()};
+  if (arena_ != nullptr) NoteEscapes(report);
+  report.as_planned = !conflict_ && upstream_deaths_.empty() && report.escaped.empty();
+  pool_.Count(hits_, misses_, planned_upstream_);
+  const bool idle = scope_->End(report);
   if (arena_ != nullptr) {
-    Resolve(report);
     arena_->SetFill(Fill::kNone, nullptr);
     if (device_calls_.end) device_calls_.end(*arena_);
     pool_.Return(*arena_);
   }
-  report.as_planned = !conflict_ && !died_early_ && report.escaped.empty();
-  pool_.Count(hits_, misses_, planned_upstream_);
-  if (scope_->End(report)) pool_.Trim();
+  if (idle) pool_.Trim();
 }
 
 }  // namespace livepool

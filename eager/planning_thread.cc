@@ -1,5 +1,7 @@
 #include "livepool/eager/planning_thread.h"
 
+#include <pthread.h>
+
 #include <cstdlib>
 #include <utility>
 
@@ -35,6 +37,17 @@ bool PlanningThread::stopping() const {
   return stopping_;
 }
 
+bool PlanningThread::forked() const {
+  const std::lock_guard lock(mutex_);
+  return forked_;
+}
+
+void PlanningThread::AfterForkInChild() {
+  forked_ = stopping_ = true;
+  new std::thread(std::move(thread_));  // nobody is there to be joined
+  mutex_.unlock();
+}
+
 void PlanningThread::Loop() {
   std::unique_lock lock(mutex_);
   for (;;) {
@@ -55,6 +68,8 @@ PlanningThread& PlanningThread::OfProcess() {
   static PlanningThread* const thread = [] {
     auto* made = new PlanningThread;
     std::atexit([] { OfProcess().Stop(); });
+    pthread_atfork([] { OfProcess().BeforeFork(); }, [] { OfProcess().AfterForkInParent(); },
+                   [] { OfProcess().AfterForkInChild(); });
     return made;
   }();
   return *thread;

@@ -80,22 +80,30 @@ void ScopePlans::LearnLocked(const PassReport& report) {
     Known* known = FindLocked(hash);
     if (known != nullptr) WantLocked(*known, known->kind.Escaped(position));
   }
-  if (report.record.size() == 0) return;
-  const std::uint64_t hash = report.followed != nullptr ? report.followed->kind_hash() : report.record.Hash();
+  if (report.allocations == 0) return;
+  const auto now = static_cast<std::uint64_t>(stats_.passes);
+  const auto come_again = [&](Known& known) {
+    known.last_used = now;
+    known.proven = true;
+    unproven_ = 0;
+  };
+  if (report.followed != nullptr) {
+    Known* known = FindLocked(report.followed->kind_hash());
+    if (known != nullptr && report.as_planned && known->kind.settled()) {
+      come_again(*known);
+      known->kind.MergeAsPlanned();
+      return;
+    }
+  }
+  const PassRecord record = report.record();
+  const std::uint64_t hash = record.Hash();
   Known* known = FindLocked(hash);
   if (known == nullptr) {
     const std::int64_t requests = report.hits + report.misses + report.upstream;
-    AddKindLocked(report.record, hash, report.hits * 2 >= requests);
-    return;
-  }
-  if (report.followed == nullptr && known->kind.keys() != report.record.keys) return;  // equal hashes, by chance
-  known->last_used = static_cast<std::uint64_t>(stats_.passes);
-  known->proven = true;
-  unproven_ = 0;
-  if (report.followed != nullptr && report.as_planned && known->kind.settled()) {
-    known->kind.MergeAsPlanned();
-  } else {
-    WantLocked(*known, known->kind.Merge(report.record.deaths));
+    AddKindLocked(record, hash, report.hits * 2 >= requests);
+  } else if (known->kind.keys() == record.keys) {  // else only the hashes are equal, by chance
+    come_again(*known);
+    WantLocked(*known, known->kind.Merge(record.deaths));
   }
 }
 

@@ -3,7 +3,8 @@
 namespace livepool {
 
 Pass::Pass(ArenaPool& pool, PlannedArena& arena, const BoundTable& table, StreamHandle stream, Fill fill)
-    : pool_(pool),
+    : Server(pool.device()),
+      pool_(pool),
       arena_(arena),
       table_(table),
       stream_(stream),

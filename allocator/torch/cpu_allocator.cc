@@ -41,7 +41,7 @@ void FreeCpu(void* address) {
 c10::DataPtr CpuAllocator::allocate(size_t size) {
   const ThreadState& thread = CurrentThread();
   if (size > 0 && thread.pass != nullptr && thread.pass->device() == kHost) {
-    if (std::byte* slot = thread.pass->Serve(static_cast<Bytes>(size), nullptr)) {
+    if (std::byte* slot = thread.pass->Serve(static_cast<Bytes>(size), nullptr, __builtin_frame_address(0))) {
       // Upstream tells the profiler of its own memory.
       if (c10::memoryProfilingEnabled()) {
         profiled.store(true, std::memory_order_relaxed);

@@ -126,12 +126,12 @@ void CudaAllocator::FreeSlot(const SlotPlace& place, void* address) noexcept {
 }
 
 void* CudaAllocator::Serve(int device, size_t size, cudaStream_t stream) {
-  Pass* pass = CurrentThread().pass;
+  Server* pass = CurrentThread().pass;
   if (pass == nullptr || pass->device() != DeviceId{DeviceId::Kind::kCuda, device}) return nullptr;
   CudaDevice& state = Device(device);
   if (state.open_pools().Covers(stream)) return nullptr;
-  void* slot = pass->Serve(static_cast<Bytes>(size), stream);
-  if (slot != nullptr) state.OnServed(pass->arena(), slot, static_cast<Bytes>(size), stream);
+  void* slot = pass->Serve(static_cast<Bytes>(size), stream, __builtin_frame_address(0));
+  if (slot != nullptr) state.OnServed(*pass->arena(), slot, static_cast<Bytes>(size), stream);
   return slot;
 }
 
@@ -166,7 +166,7 @@ auto CudaAllocator::FromUpstream(const Allocate& allocate) {
 void CudaAllocator::Explain(c10::OutOfMemoryError& error, const CudaDevice& device) const {
   OomReports::Report();
   std::string text = device.Describe();
-  if (const Pass* pass = CurrentThread().pass) {
+  if (const Server* pass = CurrentThread().pass; pass != nullptr && pass->height() > 0) {
     text += (text.empty() ? "" : "; ") + std::string("asked for within a pass whose plan takes ") +
             FormatBytes(pass->height()) + " of an arena";
   }

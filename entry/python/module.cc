@@ -74,6 +74,26 @@ py::dict Stats() {
   return dict;
 }
 
+py::dict ToDict(const ScopeStats& stats) {
+  py::dict dict;
+  dict["passes"] = stats.passes;
+  dict["hits"] = stats.hits;
+  dict["misses"] = stats.misses;
+  dict["upstream"] = stats.upstream;
+  dict["divergences"] = stats.divergences;
+  dict["kinds"] = stats.kinds;
+  dict["units"] = stats.units;
+  dict["arena_bytes"] = stats.arena_bytes;
+  dict["lower_bound_bytes"] = stats.lower_bound_bytes;
+  return dict;
+}
+
+py::dict AllScopeStats() {
+  py::dict dict;
+  for (const auto& [name, stats] : StatsOfScopes()) dict[py::str(name)] = ToDict(stats);
+  return dict;
+}
+
 // A Python callable from list of tensors to list of tensors, held weakly: Captured owns it, and a model that holds its
 // graph must stay collectable. The weak reference may be destroyed on a thread without the GIL.
 Callable ToCallable(const py::object& function) {
@@ -211,6 +231,10 @@ PYBIND11_MODULE(_livepool, m) {
       .def("__hash__", &CallKey::Hash)
       .def("__eq__", &CallKey::Equals)
       .def("__str__", &CallKey::ToText);
+  m.def("scope_stats", &AllScopeStats);
+  m.def("scope_stats_of", [](const std::string& name) { return ToDict(StatsOfScope(name)); });
+  m.def("wait_for_plans", &WaitForPlans, py::call_guard<py::gil_scoped_release>());
+  py::class_<PassScope>(m, "PassScope").def(py::init<const std::string&>()).def("end", &PassScope::End);
   py::class_<StateWatch>(m, "StateWatch", py::custom_type_setup(&MakeCollectable))
       .def(py::init<py::object>(), py::arg("same"))
       .def("add_place", &StateWatch::AddPlace)

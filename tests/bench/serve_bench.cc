@@ -31,9 +31,9 @@ void ServeAndFree(benchmark::State& state) {
   for (auto _ : state) {
     Pass pass(Pool(), arena, *table, nullptr, Fill::kNone);
     for (std::size_t op = 0; op < PlannedPass::kSlots; ++op) {
-      CurrentThread().pass->BeginOp(static_cast<OpIndex>(op), nullptr);
-      addresses[op] = CurrentThread().pass->Serve(planned.sizes[op], nullptr);
-      CurrentThread().pass->EndOp();
+      pass.BeginOp(static_cast<OpIndex>(op), nullptr);
+      addresses[op] = CurrentThread().pass->Serve(planned.sizes[op], nullptr, nullptr);
+      pass.EndOp();
       for (const std::size_t dead : planned.deaths[op]) Pool().Find(addresses[dead])->Free(addresses[dead]);
     }
     misses += pass.misses();

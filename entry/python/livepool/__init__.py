@@ -10,6 +10,9 @@
     graph = livepool.capture(model, example)      # or by hand: runs the model once, plans its buffers
     output = graph.replay(other_input)            # the same ops, from one arena
 
+    with livepool.pass_scope("step"):             # or: the program as it is, served from a plan
+        output = model(other_input)
+
 Sizes are bytes, times milliseconds. Errors are livepool.Error and its subclasses; what an operator raises
 comes through unchanged.
 """
@@ -36,6 +39,7 @@ from livepool.allocator import Allocator, memory_limit, set_memory_limit
 from livepool.capture import Captured, capture
 from livepool.disabled import disabled
 from livepool.explain import Explanation, SignatureReport
+from livepool.scope import pass_scope, scope_stats, wait_for_plans
 from livepool.wrap import explain, unwrap, wrap
 
 __version__ = "0.1.0"
@@ -43,7 +47,8 @@ __version__ = "0.1.0"
 __all__ = [
     "Allocator", "ArenaInUse", "CaptureDisturbed", "Captured", "CaptureRefused", "CheckFailed", "Error", "Explanation",
     "GuardFailed", "InvalidInput", "InvalidPlan", "NotInstalled", "ReplayMismatch", "SignatureReport", "UnsupportedTorch",
-    "capture", "disabled", "explain", "install", "memory_limit", "set_memory_limit", "stats", "trim", "unwrap", "wrap",
+    "capture", "disabled", "explain", "install", "memory_limit", "pass_scope", "scope_stats", "set_memory_limit", "stats",
+    "trim", "unwrap", "wait_for_plans", "wrap",
 ]
 
 
@@ -65,7 +70,7 @@ def install(device: str = "auto") -> None:
 
 def stats() -> dict:
     """What livepool does in this process: `active`, `cpu`, `cuda` (installed and in use), `passes`, `hits`
-    (allocations served from a plan), `misses` (served by PyTorch's allocator though a pass was running and
+    (allocations served from a plan, in replays and in scopes), `misses` (served by PyTorch's allocator though a pass was running and
     the plan did not say so), `upstream` (served by it as planned: outputs), `refused` (passes for which no arena could
     be had, which ran on PyTorch's memory), `live_bytes` (in planned tensors that are alive now), `arena_bytes` (mapped
     now, over all devices) and `arena_bytes_of` (the same by device)."""

@@ -31,8 +31,8 @@ class PoolHarness {
   Block Allocate(Bytes size) { return {RawAllocate(size), &Delete}; }
   void* RawAllocate(Bytes size) {
     if (size == 0) return nullptr;
-    Pass* const pass = CurrentThread().pass;
-    std::byte* const slot = pass == nullptr ? nullptr : pass->Serve(size, nullptr);
+    Server* const pass = CurrentThread().pass;
+    std::byte* const slot = pass == nullptr ? nullptr : pass->Serve(size, nullptr, nullptr);
     if (slot != nullptr) return slot;
     if (size > 1_GiB) throw OutOfMemory("upstream has no " + FormatBytes(size), size);
     return std::aligned_alloc(kHostAlignment, static_cast<std::size_t>(AlignUp(size, kHostAlignment)));

@@ -37,5 +37,24 @@ TEST(ThreadStateTest, ARecordingEndsWithItsScopeAlsoOnExceptions) {
   EXPECT_EQ(CurrentThread().sink, &outer);
 }
 
+// A recording is one of upstream's memory.
+TEST(ThreadStateTest, NothingIsServedWhileARecordingRuns) {
+  class NobodyServes final : public Server {
+   public:
+    NobodyServes() : Server({}) {}
+    std::byte* Serve(Bytes, StreamHandle, const void*) override { return nullptr; }
+    PlannedArena* arena() const override { return nullptr; }
+    Bytes height() const override { return 0; }
+  } pass;
+  CurrentThread().pass = &pass;
+  {
+    IgnoringSink sink;
+    const RecordingScope recording(sink);
+    EXPECT_EQ(CurrentThread().pass, nullptr);
+  }
+  EXPECT_EQ(CurrentThread().pass, &pass);
+  CurrentThread().pass = nullptr;
+}
+
 }  // namespace
 }  // namespace livepool

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "livepool/base/env.h"
@@ -40,6 +41,8 @@ class EagerPass final : public Server, public TraceSink {
   EagerPass& operator=(const EagerPass&) = delete;
 
   std::byte* Serve(Bytes size, StreamHandle stream, const void* frame) override;
+  PlannedArena* arena() const override { return arena_; }
+  Bytes height() const override { return unit_ == nullptr ? 0 : unit_->height(); }
   void OnAlloc(DeviceId device, const void* address, Bytes size, StreamHandle stream) override;
   void OnFree(DeviceId device, const void* address) override;
 
@@ -50,10 +53,11 @@ class EagerPass final : public Server, public TraceSink {
   std::int64_t hits() const { return hits_; }
 
  private:
-  std::byte* ServeFrom(const UnitSet::Place& place);
   bool TurnTo(Unit* unit);
+  bool Borrow(Bytes height);
   void CountMain();
-  void Resolve(PassReport& report);
+  void NoteEscapes(PassReport& report);
+  PassRecord MakeRecord() const;
 
   static constexpr Position kNone = PassRecord::kAlive;
 
@@ -74,13 +78,14 @@ class EagerPass final : public Server, public TraceSink {
   bool barred_ = false;                // no arena is to be had
   std::uint32_t matches_ = 0;          // in a row, while there is no arena
 
-  PassRecord record_;
-  std::vector<const Slot*> slots_;                         // of record_; null: upstream
-  std::unordered_map<const void*, Position> upstream_at_;  // live allocations of this pass that upstream serves
-  Position asked_ = kNone;                                 // refused just now: upstream's address will be reported
+  // What was recorded, by position. The slots know when what they served has died.
+  std::vector<Key> keys_;
+  std::vector<const Slot*> slots_;                              // null: upstream
+  std::vector<std::pair<Position, Position>> upstream_deaths_;  // position, death
+  std::unordered_map<const void*, Position> upstream_at_;       // what upstream serves, while it is alive
+  Position asked_ = kNone;                                      // refused just now: upstream will report the address
   bool complete_ = true;
-  bool conflict_ = false;    // a slot was in use when it was due
-  bool died_early_ = false;  // what was planned to escape has died
+  bool conflict_ = false;  // a slot was in use when it was due
   std::int64_t hits_ = 0, misses_ = 0, planned_upstream_ = 0;
   std::int64_t hits_at_turn_ = 0;  // hits_ when unit_ was turned to
   std::uint32_t main_hits_ = 0;

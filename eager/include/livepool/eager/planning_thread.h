@@ -28,17 +28,24 @@ class PlanningThread {
   void Stop();
   bool stopping() const;
 
-  // The one of this process. It is never destroyed, and stops when the process exits.
+  // The one of this process. It is never destroyed, and stops when the process exits. In a forked child it has stopped:
+  // the thread is the parent's, and what it had locked stays locked.
   static PlanningThread& OfProcess();
+  // True in a forked child of a process that had one.
+  bool forked() const;
 
  private:
   void Loop();
+  void BeforeFork() { mutex_.lock(); }
+  void AfterForkInParent() { mutex_.unlock(); }
+  void AfterForkInChild();
 
   const std::size_t capacity_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> jobs_;  // the first one is running
   bool stopping_ = false;
+  bool forked_ = false;
   std::thread thread_;
 };
 

@@ -32,12 +32,13 @@ struct ScopeStats {
 
 // One pass, as it ended.
 struct PassReport {
-  PassRecord record;            // resolved: frees of slots are in it
-  bool complete = true;         // false: ended by an exception, or too long: nothing is learnt from it
-  Unit* followed = nullptr;     // the pass was exactly of this kind
-  bool as_planned = false;      // with `followed`: no slot was in use when it was due, nothing died early
-  Unit* main = nullptr;         // the unit that served most
-  std::uint32_t main_hits = 0;  // allocations that it served
+  std::function<PassRecord()> record;  // makes the record; asked only where there is something to learn
+  std::size_t allocations = 0;         // in the record
+  bool complete = true;                // false: ended by an exception, or too long: nothing is learnt from it
+  Unit* followed = nullptr;            // the pass was exactly of this kind
+  bool as_planned = false;             // with `followed`: no slot was in use when it was due, nothing died early
+  Unit* main = nullptr;                // the unit that served most
+  std::uint32_t main_hits = 0;         // allocations that it served
   std::vector<std::pair<std::uint64_t, Position>> escaped;  // slots in use at the end: (hash of the kind, position)
   std::int64_t hits = 0, misses = 0, upstream = 0, divergences = 0;
 };

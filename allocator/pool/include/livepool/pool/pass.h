@@ -3,6 +3,7 @@
 
 #include "livepool/base/env.h"
 #include "livepool/pool/arena_pool.h"
+#include "livepool/pool/server.h"
 #include "livepool/pool/thread_state.h"
 
 namespace livepool {
@@ -10,17 +11,16 @@ namespace livepool {
 // From construction to destruction the calling thread's allocations on the pool's device are matched to
 // `table` by (op, n-th allocation inside the op), and served from its slots. Used by one thread.
 // Serving ends in the destructor, so it ends on exceptions too.
-class Pass {
+class Pass final : public Server {
  public:
   // `arena` is held by the calling thread and outlives the pass; `table` is bound to it.
   Pass(ArenaPool& pool, PlannedArena& arena, const BoundTable& table, StreamHandle stream, Fill fill);
-  ~Pass();
+  ~Pass() override;
   Pass(const Pass&) = delete;
   Pass& operator=(const Pass&) = delete;
 
-  DeviceId device() const { return pool_.device(); }
-  PlannedArena& arena() const { return arena_; }
-  Bytes height() const { return table_.height; }
+  PlannedArena* arena() const override { return &arena_; }
+  Bytes height() const override { return table_.height; }
 
   // Moves the cursor to `op`. `giver`: start of a storage that an input of the op, which dies in it, holds
   // alone, as the executor has verified: a planned in-place allocation may take its slot. Null: none.
@@ -34,6 +34,7 @@ class Pass {
 
   // The address for an allocation of `size` > 0 bytes on `stream`, or null: it goes upstream.
   std::byte* Serve(Bytes size, StreamHandle stream);
+  std::byte* Serve(Bytes size, StreamHandle stream, const void*) override { return Serve(size, stream); }
 
   std::int64_t hits() const { return hits_; }
   std::int64_t misses() const { return misses_; }
@@ -44,7 +45,7 @@ class Pass {
   const BoundTable& table_;
   const StreamHandle stream_;
   const Bytes alignment_;
-  Pass* const outer_;  // the pass of this thread that this one interrupts
+  Server* const outer_;  // the pass of this thread that this one interrupts
   std::uint32_t next_ = 0;
   std::uint32_t end_ = 0;
   const void* giver_ = nullptr;

@@ -1,14 +1,13 @@
 // What the current thread is doing: serving from a plan, recording, or neither.
 #pragma once
 
+#include "livepool/pool/server.h"
 #include "livepool/pool/trace_sink.h"
 
 namespace livepool {
 
-class Pass;
-
 struct ThreadState {
-  Pass* pass = nullptr;       // allocations are served from it
+  Server* pass = nullptr;     // allocations are served from it
   TraceSink* sink = nullptr;  // allocations and frees are reported to it
 };
 
@@ -24,16 +23,19 @@ inline ThreadState& CurrentThread() { return detail::current_thread; }
 // An address that is unique to the calling thread while it lives.
 inline const void* CurrentThreadToken() { return &detail::current_thread; }
 
-// Sets the calling thread's sink for a scope; the previous one is restored, also on exceptions.
+// Sets the calling thread's sink for a scope, in which nothing is served: a recording is one of upstream's memory. What
+// was before is restored, also on exceptions.
 class RecordingScope {
  public:
-  explicit RecordingScope(TraceSink& sink) : previous_(CurrentThread().sink) { CurrentThread().sink = &sink; }
-  ~RecordingScope() { CurrentThread().sink = previous_; }
+  explicit RecordingScope(TraceSink& sink) : previous_(CurrentThread()) {
+    CurrentThread() = {.pass = nullptr, .sink = &sink};
+  }
+  ~RecordingScope() { CurrentThread() = previous_; }
   RecordingScope(const RecordingScope&) = delete;
   RecordingScope& operator=(const RecordingScope&) = delete;
 
  private:
-  TraceSink* previous_;
+  ThreadState previous_;
 };
 
 }  // namespace livepool
