@@ -26,6 +26,9 @@ std::optional<Problem> HardProblem() {
   return std::nullopt;
 }
 
+// The problems stand for themselves: their buffers are constants, and made in a bad order.
+const CaptureOptions kAsRecorded{.fold_constants = false, .order_for_memory = false};
+
 // A callable whose tensors live as the buffers of `problem` do: made by one op, read last by another, which writes into
 // what it returns and so makes no tensor itself.
 Callable PassOf(const Problem& problem) {
@@ -61,7 +64,7 @@ TEST_F(PlannedProgramTest, TheSearchGoesOnAfterTheCaptureAndTheArenaShrinks) {
   const std::optional<Problem> hard = HardProblem();
   ASSERT_TRUE(hard) << "the quick plan solves all of these now: take harder ones";
   const Callable pass = PassOf(*hard);
-  const auto graph = Capture(pass, {at::randn({16})});
+  const auto graph = Capture(pass, {at::randn({16})}, kAsRecorded);
   const GraphReport before = graph->Report();
   ASSERT_GT(before.arena_bytes, before.lower_bound_bytes);
   EXPECT_TRUE(before.searching);
@@ -80,7 +83,7 @@ TEST_F(PlannedProgramTest, TheSearchGoesOnAfterTheCaptureAndTheArenaShrinks) {
   EXPECT_EQ(after.algorithm, "depth-first search");
   EXPECT_EQ(PoolOf({}).Stats().arena_bytes, AlignUp(after.arena_bytes, PoolOf({}).backend().Granularity()));
   // Another capture comes to the same plan.
-  const auto again = Capture(pass, {at::randn({16})});
+  const auto again = Capture(pass, {at::randn({16})}, kAsRecorded);
   EXPECT_EQ(again->Report().arena_bytes, before.arena_bytes);
   WaitForSearch(*again);
   again->Replay({at::randn({16})});
@@ -90,13 +93,13 @@ TEST_F(PlannedProgramTest, TheSearchGoesOnAfterTheCaptureAndTheArenaShrinks) {
 TEST_F(PlannedProgramTest, NoSearchIfTheOptionIsOff) {
   const std::optional<Problem> hard = HardProblem();
   ASSERT_TRUE(hard);
-  const auto graph = Capture(PassOf(*hard), {at::randn({16})}, {.search_in_background = false});
+  const auto graph = Capture(PassOf(*hard), {at::randn({16})}, {.fold_constants = false, .order_for_memory = false, .search_in_background = false});
   EXPECT_GT(graph->Report().arena_bytes, graph->Report().lower_bound_bytes);
   EXPECT_FALSE(graph->Report().searching);
 }
 
 TEST_F(PlannedProgramTest, NoSearchForAGraphAtTheBound) {
-  const auto graph = Capture(PassOf(testing::HandMade("Chain")), {at::randn({16})});
+  const auto graph = Capture(PassOf(testing::HandMade("Chain")), {at::randn({16})}, kAsRecorded);
   EXPECT_EQ(graph->Report().arena_bytes, graph->Report().lower_bound_bytes);
   EXPECT_FALSE(graph->Report().searching);
 }
