@@ -110,7 +110,7 @@ TEST(CudaFailureTest, UpstreamGetsTheIdleArena) {
   WalkOverEveryCall({}, /*at_least=*/40, scenario, {FailureWalk::Kind::kOnce});
 }
 
-// Field fault 10. A capture is seen as torch's (a pool is open), or as the runtime's (the stream says so).
+// Field fault 10. A capture is begun by torch, which opens a pool first, or with the CUDA runtime.
 TEST(CudaFailureTest, WhileAGraphIsCapturedNothingIsFreedOrWaitedFor) {
   constexpr int kNever = 1'000'000;
   for (const bool by_torch : {true, false}) {
@@ -120,11 +120,8 @@ TEST(CudaFailureTest, WhileAGraphIsCapturedNothingIsFreedOrWaitedFor) {
     world.RunPass();
     const int unmaps = walk.driver().calls("MemUnmap");
     const int waits = FakeRuntime::waits;
-    if (by_torch) {
-      world.allocator().beginAllocateToPool(0, {0, 7}, [](cudaStream_t) { return true; });
-    } else {
-      FakeRuntime::capturing = true;
-    }
+    if (by_torch) world.allocator().beginAllocateToPool(0, {0, 7}, [](cudaStream_t) { return true; });
+    FakeRuntime::capturing = true;
     EXPECT_THROW(world.allocator().raw_alloc(static_cast<std::size_t>(1_GiB)), c10::OutOfMemoryError);
     void* const small = world.allocator().raw_alloc(100);
     EXPECT_NE(small, nullptr);
