@@ -3,6 +3,7 @@
 #include <ATen/core/Dict.h>
 #include <ATen/core/List.h>
 #include <ATen/core/jit_type.h>
+#include <ATen/ops/empty.h>
 
 #include <bit>
 #include <functional>
@@ -13,6 +14,12 @@
 
 namespace livepool {
 namespace {
+
+// Stands for a tensor. An undefined one would not do: a tuple cannot tell its type then.
+const at::Tensor& Blank() {
+  static const at::Tensor& blank = *new at::Tensor(at::empty({0}));
+  return blank;
+}
 
 // The value with change(tensor) in the place of each tensor, in order; lists and dicts are copied.
 c10::IValue Map(const c10::IValue& value, const std::function<at::Tensor(const at::Tensor&)>& change) {
@@ -81,7 +88,7 @@ IValueStructure::IValueStructure(const std::vector<c10::IValue>& values, std::ve
     Write(text, values[i]);
     blanks_.push_back(Map(values[i], [&](const at::Tensor& tensor) {
       tensors.push_back(tensor);
-      return at::Tensor();
+      return Blank();
     }));
   }
   text_ = text.str();

@@ -21,7 +21,7 @@ class IValueStructure {
   std::vector<c10::IValue> Rebuild(const std::vector<at::Tensor>& tensors) const;
 
  private:
-  std::vector<c10::IValue> blanks_;  // the values, with undefined tensors
+  std::vector<c10::IValue> blanks_;  // the values, with an empty tensor for each tensor
   std::string text_;
 };
 

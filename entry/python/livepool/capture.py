@@ -114,7 +114,8 @@ class FlatCall:
         self._objects = self.arguments.objects()
         for name, each in self._objects:
             check_unchangeable(each, name)
-        self.state = State.of(fn if forward_of is None else forward_of, [each for _, each in self._objects], forward_only=forward_of is not None)
+        self.state = State.of(fn if forward_of is None else forward_of, [each for _, each in self._objects],
+                              forward_only=forward_of is not None)
         self.results: Structure
         self._fn = fn
         self._example: tuple | None = (args, kwargs, tensors)  # until the recorded run has begun

@@ -60,7 +60,8 @@ class Explanation:
 def describe_graph(report: dict[str, Any]) -> str:
     """One line about a graph, from Captured.report()."""
     return (f"{report['ops']} ops, {report['buffers']} buffers, bound {format_bytes(report['lower_bound_bytes'])}, "
-            f"arena {format_bytes(report['arena_bytes'])}, captured in {report['capture_ms']:.1f} ms, planned in {report['plan_ms']:.1f} ms")
+            f"arena {format_bytes(report['arena_bytes'])}, captured in {report['capture_ms']:.1f} ms, "
+            f"planned in {report['plan_ms']:.1f} ms")
 
 
 def format_bytes(n: float) -> str:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import copy
 import threading
-import weakref
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -16,59 +14,35 @@ from livepool._livepool import CaptureDisturbed, CheckFailed, GuardFailed, Repla
 from livepool.capture import Captured, FlatCall
 from livepool.disabled import is_disabled
 from livepool.explain import Explanation, SignatureReport, describe_graph
+from livepool.forward_stand_in import ForwardStandIn
 from livepool.log import logger
 from livepool.signature_cache import Signature, SignatureCache
-from livepool.state import StandIn
 from livepool.structure import RULES
 
 _GIVE_UPS = 8  # one after the other, then the graph goes
 
 
-class WrappedForward(StandIn):
+class WrappedForward(ForwardStandIn):
     """Serves each call by a replay of its signature's graph, or runs the module as it is.
 
     The order of things in a call: calls that are never captured run as they are (_why_never); the key finds the
     signature; its graph is replayed; a call without a graph, or whose replay was given up, runs as it is, at the
     capture under the recorder. So the effects of a call happen once, whatever becomes of it.
 
-    It holds its module weakly, and the module's graphs die with the module: no reference cycle delays that. What others
-    read of a forward (its name, its code, a script method's graph) is the original's.
+    The module's graphs die with the module.
     """
 
-    __slots__ = ("_module", "cache", "_max_graphs", "_capture_after", "_replayed", "_as_is", "_said", "_lock", "__weakref__")
+    __slots__ = ("cache", "_max_graphs", "_capture_after", "_replayed", "_as_is", "_said", "_lock")
 
     def __init__(self, module: torch.nn.Module, max_graphs: int, capture_after: int) -> None:
-        self.own = module.__dict__.get("forward")  # a forward of the instance itself, as others set it too
         self.cache = SignatureCache(max_graphs, capture_after)
+        super().__init__(module, lambda _, cache=self.cache: cache.clear())
         self._max_graphs = max_graphs
         self._capture_after = capture_after
-        self._module = weakref.ref(module, lambda _, cache=self.cache: cache.clear())
         self._replayed = 0
         self._as_is: Counter[str] = Counter()
         self._said: set[Any] = set()
         self._lock = threading.Lock()  # for the three above
-
-    @property
-    def module(self) -> torch.nn.Module:
-        module = self._module()
-        if module is None:
-            raise ReferenceError("the module of this wrapped forward is gone; keep the module itself")
-        return module
-
-    @property
-    def __wrapped__(self) -> Callable[..., Any]:
-        """The forward that was there before: what inspect.signature() shows, and what runs as it is."""
-        if self.own is not None:
-            return self.own
-        module = self.module
-        forward = next(vars(cls)["forward"] for cls in type(module).__mro__ if "forward" in vars(cls))
-        return forward.__get__(module, type(module))
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.__wrapped__, name)
-
-    def __repr__(self) -> str:
-        return f"<livepool.wrap of {self.__wrapped__!r}>"
 
     def __deepcopy__(self, memo: dict) -> Any:
         """Copying a module asks for its __getstate__, and copying `module.forward` copies the module: both unwrapped.
@@ -79,21 +53,6 @@ class WrappedForward(StandIn):
         wrapped = WrappedForward(twin, self._max_graphs, self._capture_after)
         wrapped.own = copy.deepcopy(self.own, memo)
         return wrapped
-
-    def __reduce__(self) -> tuple:
-        return getattr, (self.module, "forward")  # as a bound method is pickled
-
-    def state_without_wrap(self) -> Any:
-        """The module's __getstate__: copies and pickles of it are unwrapped."""
-        module = self.module
-        get = getattr(type(module), "__getstate__", None)  # object has it since Python 3.11
-        state = module.__dict__ if get is None else get(module)
-        if not isinstance(state, dict):
-            return state
-        without = {key: value for key, value in state.items() if value is not self and key != "__getstate__"}
-        if self.own is not None and "forward" not in without:
-            without["forward"] = self.own
-        return without
 
     def explain(self) -> Explanation:
         with self._lock:

@@ -277,7 +277,10 @@ TEST_F(WrapScriptTest, NestedValuesComeBackAsTheyAre) {
 
 TEST_F(WrapScriptTest, AModuleWithoutATrainingFlagIsCaptured) {  // as a frozen one is
   torch::jit::Module plain("Plain");
-  plain.define("def forward(self, x: Tensor): return (x.exp() * 2, 1)");
+  plain.define(R"(
+      def forward(self, x: Tensor):
+          return x.exp() * 2, 1
+    )");
   const WrappedScript wrapped = Wrap(plain, {.capture_after = 1});
   for (int i = 0; i < 3; ++i) {
     const at::Tensor x = at::randn({2, 8});
