@@ -50,12 +50,24 @@ c10::DataPtr CpuAllocator::allocate(size_t size) {
       return {slot, slot, &FreeCpu, c10::Device(c10::kCPU)};
     }
   }
-  c10::DataPtr data = upstream_.allocate(size);
+  c10::DataPtr data = FromUpstream(size);
   (void)data.compare_exchange_deleter(free_, &FreeCpu);
   if (size > 0 && thread.sink != nullptr) {
     thread.sink->OnAlloc(kHost, data.get(), static_cast<Bytes>(size), nullptr);
   }
   return data;
+}
+
+// Before it is said that there is no memory, idle arenas give theirs back. Upstream says it by a plain c10::Error.
+c10::DataPtr CpuAllocator::FromUpstream(size_t size) {
+  for (bool again = false;; again = true) {
+    try {
+      return upstream_.allocate(size);
+    } catch (const c10::Error& error) {
+      if (!again && pool_.Trim() > 0) continue;
+      TORCH_CHECK_WITH(OutOfMemoryError, false, error.msg());
+    }
+  }
 }
 
 c10::DeleterFnPtr CpuAllocator::raw_deleter() const { return &FreeCpu; }

@@ -17,6 +17,7 @@ class CpuAllocator final : public c10::Allocator {
   CpuAllocator(c10::Allocator& upstream, ArenaPool& pool)
       : upstream_(upstream), free_(upstream.raw_deleter()), pool_(pool) {}
 
+  // Throws c10::OutOfMemoryError.
   c10::DataPtr allocate(size_t size) override;
   c10::DeleterFnPtr raw_deleter() const override;
   void copy_data(void* dest, const void* src, std::size_t count) const override;
@@ -25,6 +26,7 @@ class CpuAllocator final : public c10::Allocator {
 
  private:
   friend void FreeCpu(void* address);
+  c10::DataPtr FromUpstream(size_t size);
 
   c10::Allocator& upstream_;
   const c10::DeleterFnPtr free_;  // upstream's

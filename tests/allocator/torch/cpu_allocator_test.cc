@@ -1,5 +1,6 @@
 // The CPU allocator as torch sees it, without and with a pass.
 #include <c10/core/Allocator.h>
+#include <c10/util/Exception.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,7 +22,7 @@ namespace {
 struct CpuHarness {
   static constexpr Bytes kAlignment = 64;
   static constexpr bool kReadable = true;
-  using Refusal = c10::Error;  // upstream's own
+  using Refusal = c10::OutOfMemoryError;
   static std::string WhyNot() { return ""; }
 
   CpuHarness() { Install(DeviceId::Kind::kHost); }
@@ -86,6 +87,18 @@ TEST(CpuAllocatorTest, TheProfilerHearsOfSlotsAsOfEverythingElse) {
   EXPECT_EQ(PoolOf({}).Find(other), nullptr);
   EXPECT_THAT(events->events, ::testing::ElementsAre(std::pair(slot, 100), std::pair(slot, -100), std::pair(other, 200),
                                                      std::pair(other, -200)));
+}
+
+// Field faults 3 and 8: torch's own type, and not before idle arenas have given their memory back.
+TEST(CpuAllocatorTest, IdleArenasGoBeforeTheErrorOfTorchsOwnType) {
+  Install(DeviceId::Kind::kHost);
+  ArenaPool& pool = PoolOf({});
+  { const testing::RunningPass running(pool, testing::OneOpEach({{0, 1_MiB}})); }
+  ASSERT_GT(pool.MappedBytes(), 0);
+  c10::Allocator& allocator = *c10::GetAllocator(c10::kCPU);
+  EXPECT_THROW((void)allocator.allocate(std::size_t{1} << 60), c10::OutOfMemoryError);
+  EXPECT_EQ(pool.MappedBytes(), 0);
+  EXPECT_NE(allocator.allocate(100).get(), nullptr);
 }
 
 }  // namespace
