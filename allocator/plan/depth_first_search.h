@@ -1,16 +1,16 @@
 // Depth-first search for a packing below a given height.
 //
 // A state is a set of unplaced buffers with the least offset of each, on a run of sections that nothing unplaced
-// leaves. It is expanded by the question of search_branching.h. Placing a buffer at its least offset raises the
-// offsets of all that overlap it to its top; wasting the space up to w on a section raises those of all that cross it,
-// and marks them: a marked buffer has nothing below to rest on, so it is no candidate until a buffer below it is
-// placed (else it would slide down into a sibling branch that has been refuted).
+// leaves (search_state.h). It is expanded by a question (search_branching.h). Placing a buffer at its least offset
+// raises the offsets of all that overlap it to its top; wasting the space up to w on a section raises those of all that
+// cross it.
 //
-// Ideas, each with its switch in SearchSwitches: bound (search_profile.h), questions with the fewest answers
-// (search_branching.h), memo (failed_states.h), splitting where nothing crosses, ceiling, twins.
+// Ideas, each with its switch in SearchSwitches: the bound (search_profile.h), questions with the fewest answers, twins
+// (search_branching.h), splitting where nothing crosses (search_parts.h), ceiling, backjumping (search_conflict.h),
+// nogoods (nogoods.h), failure weights (failure_weights.h).
 //
 // The search is complete: without a limit it finds a packing or proves that there is none. It is a function of its
-// arguments, the memo and the failure counts that earlier runs have left.
+// arguments and of the nogoods and failure counts that earlier runs have left.
 // Source: google/minimalloc (canonical solutions, section bounds, dynamic decomposition) for the frame.
 #pragma once
 
@@ -37,7 +37,7 @@ class DepthFirstSearch {
     std::int64_t capacity = 0;          // in units
     std::span<const double> rank = {};  // by item: of several candidates the least is tried first
     std::int64_t max_nodes = 0;
-    bool weigh_failures = false;  // ask where the search has failed before
+    bool weigh_failures = false;  // ask where the search has failed before (failure_weights.h)
   };
 
   virtual ~DepthFirstSearch() = default;
@@ -48,11 +48,10 @@ class DepthFirstSearch {
   // Nodes of all runs together.
   virtual std::int64_t nodes() const = 0;
 
-  // No run may ask for more than `max_capacity`, which is the lower bound at least. `memo_size` is a power of two.
-  // `stop` is asked every few hundred nodes. `problem` must outlive the search.
+  // No run may ask for more than `max_capacity`, which is the lower bound at least. `stop` is asked every few hundred
+  // nodes. `problem` must outlive the search.
   static std::unique_ptr<DepthFirstSearch> Make(const SearchProblem& problem, const SearchSwitches& switches,
-                                                std::int64_t max_capacity, std::size_t memo_size,
-                                                std::function<bool()> stop = {});
+                                                std::int64_t max_capacity, std::function<bool()> stop = {});
 
  protected:
   DepthFirstSearch() = default;

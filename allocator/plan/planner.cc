@@ -10,12 +10,14 @@
 #include <vector>
 
 #include "check_problem.h"
+#include "core_search.h"
 #include "fixed_bound.h"
 #include "livepool/base/error.h"
 #include "livepool/plan/lower_bound.h"
 #include "portfolio.h"
 #include "range_tree.h"
 #include "rule.h"
+#include "search_problem.h"
 #include "search_schedule.h"
 #include "sections.h"
 #include "shortcuts.h"
@@ -124,15 +126,19 @@ void RunRules(const std::vector<Rule>& rules, const PlannerOptions& options, Inc
   }
 }
 
-void Search(const Problem& problem, const Sections& sections, const PlannerOptions& options, Incumbent& best) {
-  const SearchResult result = SearchBelow(problem, sections,
-                                          {.best_height = best.limit(),
-                                           .goal = best.goal(),
-                                           .max_nodes = options.search_nodes,
-                                           .seed = options.seed,
-                                           .switches = options.search,
-                                           .improved = [&](const Offsets& o) { best.Offer(o, "depth-first search"); },
-                                           .stop = [&] { return best.Done(); }});
+void Search(const Problem& problem, const Sections& sections, const RangeTree& tree, const PlannerOptions& options,
+            Incumbent& best) {
+  const bool core = options.search.core && problem.buffers.size() > kMaxSearchBuffers;
+  const std::string name = core ? "depth-first search of the core" : "depth-first search";
+  const SearchTask task{.best_height = best.limit(),
+                        .goal = best.goal(),
+                        .max_nodes = options.search_nodes,
+                        .seed = options.seed,
+                        .switches = options.search,
+                        .improved = [&](const Offsets& offsets) { best.Offer(offsets, name); },
+                        .stop = [&] { return best.Done(); }};
+  const SearchResult result =
+      core ? SearchCore(problem, sections, tree, task, options) : SearchBelow(problem, sections, task);
   best.Prove(result.proved_bound);
 }
 
@@ -157,7 +163,7 @@ Plan MakePlan(const Problem& problem, const PlannerOptions& options, const PlanP
                        ": it has a fixed offset, which whole slots do not honour; turn on PlannerOptions::skyline or "
                        "offset_best_fit");
   }
-  if (!best.Done()) Search(problem, sections, options, best);
+  if (!best.Done()) Search(problem, sections, tree, options, best);
   return best.Take();
 }
 

@@ -51,30 +51,34 @@ Restarts::Restarts(const Problem& problem, const Sections& sections, const Searc
   for (const Order& order : orders) orders_.push_back(RankByItem(SortBuffers(problem, sections, order)));
 }
 
-SearchOutcome Restarts::Solve(std::int64_t capacity, std::int64_t max_nodes, bool tight) {
-  const bool plain = tried_.insert(capacity).second;
+SearchOutcome Restarts::Run(std::int64_t capacity, std::int64_t run, std::int64_t max_nodes) {
+  const std::vector<double> rank = RanksOf(run);
+  if (switches_.restarts) max_nodes = std::min(max_nodes, Luby(run + 1) * kNodesPerStep);
+  const SearchOutcome outcome = search_.Search(
+      {.capacity = capacity,
+       .rank = rank,
+       .max_nodes = max_nodes,
+       // Every other time for each order: neither way is better everywhere.
+       .weigh_failures = switches_.weigh_failures && (run / static_cast<std::int64_t>(Choices())) % 2 == 1});
+  if (outcome == SearchOutcome::kSolved) last_solution_ = RankByOffset(search_.offsets());
+  return outcome;
+}
+
+SearchOutcome Restarts::Solve(std::int64_t capacity, std::int64_t max_nodes) {
   const std::int64_t end = search_.nodes() + max_nodes;
   for (std::int64_t run = 0; search_.nodes() < end; ++run) {
-    const std::vector<double> rank = RanksOf(run, plain);
-    const std::int64_t left = end - search_.nodes();
     const std::int64_t before = search_.nodes();
-    const std::int64_t nodes = switches_.restarts ? std::min(left, Luby(run + 1) * kNodesPerStep) : left;
-    const SearchOutcome outcome = search_.Search({.capacity = capacity,
-                                                  .rank = rank,
-                                                  .max_nodes = nodes,
-                                                  .weigh_failures = tight && switches_.weigh_failures && run % 2 == 1});
-    if (outcome == SearchOutcome::kSolved) last_solution_ = RankByOffset(search_.offsets());
+    const SearchOutcome outcome = Run(capacity, run, end - before);
     if (outcome != SearchOutcome::kStopped) return outcome;
-    if (search_.nodes() - before < nodes) break;  // stopped from outside
+    if (search_.nodes() == before) break;  // stopped from outside
   }
   return SearchOutcome::kStopped;
 }
 
-std::vector<double> Restarts::RanksOf(std::int64_t run, bool plain) {
-  const std::size_t choices = orders_.size() + (last_solution_.empty() ? 0 : 1);
-  const std::size_t choice = static_cast<std::size_t>(run) % choices;
+std::vector<double> Restarts::RanksOf(std::int64_t run) {
+  const std::size_t choice = static_cast<std::size_t>(run) % Choices();
   std::vector<double> rank = choice < orders_.size() ? orders_[choice] : last_solution_;
-  if (plain && static_cast<std::size_t>(run) < choices) return rank;
+  if (static_cast<std::size_t>(run) < Choices()) return rank;
   const double amount = static_cast<double>(rank.size()) * kNoise * static_cast<double>(1U << (random_() % 4));
   for (double& r : rank) r += amount * Uniform(random_);
   return rank;

@@ -18,6 +18,10 @@ struct SearchProblem {
     std::uint32_t begin = 0;  // sections [begin, end)
     std::uint32_t end = 0;
     std::int64_t size = 0;  // in units
+
+    bool Covers(std::uint32_t section) const { return begin <= section && section < end; }
+    bool Overlaps(std::uint32_t first, std::uint32_t last) const { return begin < last && first < end; }
+    friend bool operator==(const Item&, const Item&) = default;
   };
   std::vector<Item> items;  // by buffer, as in problem.buffers
   std::uint32_t sections = 0;

@@ -1,24 +1,22 @@
 // What the unplaced buffers of a search state look like, section by section; and the bound that prunes.
+//
+// Nearly all of the search's time is spent here. So the sections lie side by side in vector registers, a hopeless state
+// is seen before anything but sums is computed, and nothing is done lane by lane.
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "search_problem.h"
+#include "search_state.h"
 
 namespace livepool {
-
-// An unplaced buffer. In every list of them the offsets descend.
-template <typename Unit>
-struct OpenItem {
-  Unit offset = 0;         // it cannot lie lower
-  std::uint16_t item = 0;  // index in SearchProblem::items
-  bool raised = false;     // its offset was raised over wasted space: there is nothing below to rest on
-};
 
 template <typename Unit>
 class SearchProfile {
@@ -26,122 +24,125 @@ class SearchProfile {
   static constexpr Unit kNone = std::numeric_limits<Unit>::max();
 
   explicit SearchProfile(const SearchProblem& problem)
-      : pending_(MakeColumn(problem.sections)),
-        level_(MakeColumn(problem.sections)),
-        next_level_(MakeColumn(problem.sections)),
-        least_top_(MakeColumn(problem.sections)),
-        candidates_(MakeColumn(problem.sections)) {
+      : pending_((problem.sections + kLanes - 1) / kLanes), cells_(pending_.size()) {
     for (const SearchProblem::Item& item : problem.items) {
-      items_.push_back({item.begin, item.end, static_cast<Unit>(item.size)});
+      items_.push_back({item.begin / kLanes, (item.end - 1) / kLanes, item.begin % kLanes, (item.end - 1) % kLanes,
+                        static_cast<Unit>(item.size)});
     }
   }
 
-  // Reads the list of a state on sections [begin, end). False if the state is hopeless: if for some buffer i and
-  // section s of its range
+  // Sums up what is unplaced. Returns the index in the list of a buffer i that shows that the state is hopeless:
+  //     offset(i) + size(i) > capacity, or, with `bound`, on some section s of its range
   //     offset(i) + sum of the sizes on s of all that are not below offset(i) > capacity,
   // the bound of pre-emptive scheduling on one machine, with offsets as release dates (Jackson, 1955; Carlier, 1982).
-  // Then failed_section() is s. Without `bound` only offset(i) + size(i) > capacity is hopeless.
-  bool Read(std::span<const OpenItem<Unit>> open, std::uint32_t begin, std::uint32_t end, Unit capacity, bool bound) {
-    Clear(begin, end);
-    for (const OpenItem<Unit>& entry : open) {
-      const Item& item = items_[entry.item];
-      const Unit highest = Add(entry, item);
-      const Unit room = static_cast<Unit>(capacity - entry.offset);
-      if (item.size > room || (bound && highest > room)) {
-        failed_section_ = item.begin;
-        for (std::uint32_t s = item.begin + 1; s < item.end; ++s) {
-          if (pending(s) > pending(failed_section_)) failed_section_ = s;
-        }
-        return false;
-      }
+  // After the latter, pending() is that sum on i's range.
+  std::optional<std::size_t> FindHopeless(const SearchState<Unit>& state, bool bound) {
+    // Whole blocks: what is outside belongs to another part, which is summed up anew before it is used.
+    for (std::uint32_t b = state.begin / kLanes; b <= (state.end - 1) / kLanes; ++b) pending_[b].lanes = Block{};
+    for (std::size_t i = 0; i < state.count; ++i) {
+      const Item& item = items_[state.open[i].item];
+      const Unit room = static_cast<Unit>(state.capacity - state.open[i].offset);
+      const Block most = Fill(bound ? room : kNone);
+      Block over{};
+      ForEachBlock(item, [&](std::uint32_t b, Block in) {
+        pending_[b].lanes += Fill(item.size) & in;
+        over |= (pending_[b].lanes & in) > most;
+      });
+      if (item.size > room || Any(over)) return i;
     }
-    return true;
+    return std::nullopt;
   }
 
-  std::uint32_t failed_section() const { return failed_section_; }
+  // Computes all else. The state is the one that was summed up, and not hopeless.
+  void Read(const SearchState<Unit>& state) {
+    for (std::uint32_t b = state.begin / kLanes; b <= (state.end - 1) / kLanes; ++b) {
+      cells_[b] = {Fill(kNone), Fill(kNone), Fill(kNone), Block{}};
+    }
+    // As offsets descend, each is the level of its sections so far, and the one before it the next level.
+    for (const OpenItem<Unit>& open : state.list()) {
+      const Item& item = items_[open.item];
+      const Block offset = Fill(open.offset);
+      const Block top = Fill(static_cast<Unit>(open.offset + item.size));
+      ForEachBlock(item, [&](std::uint32_t b, Block in) {
+        Cell& cell = cells_[b];
+        const Block lower = in & (cell.level > offset);
+        const Block new_top = in & (cell.least_top > top);
+        cell.next_level = Choose(lower, cell.level, cell.next_level);
+        cell.level = Choose(lower, offset, cell.level);
+        cell.candidates = (cell.candidates & ~lower) - in;  // a mask is -1
+        cell.least_top = Choose(new_top, top, cell.least_top);
+      });
+    }
+  }
 
-  // Of section s, after Read() was true.
-  // Sum of the unplaced sizes on it.
-  Unit pending(std::uint32_t s) const { return At(pending_, s); }
+  // Of section s. Sum of the unplaced sizes on it.
+  Unit pending(std::uint32_t s) const { return pending_[s / kLanes].lanes[s % kLanes]; }
   // Least offset of an unplaced buffer on it, hence its true floor; kNone if there is no such buffer.
-  Unit level(std::uint32_t s) const { return At(level_, s); }
+  Unit level(std::uint32_t s) const { return cells_[s / kLanes].level[s % kLanes]; }
   // The next larger offset on it; kNone if there is none.
-  Unit next_level(std::uint32_t s) const { return At(next_level_, s); }
+  Unit next_level(std::uint32_t s) const { return cells_[s / kLanes].next_level[s % kLanes]; }
   // Least offset + size.
-  Unit least_top(std::uint32_t s) const { return At(least_top_, s); }
-  // How many buffers at its level are not raised.
-  Unit candidates(std::uint32_t s) const { return At(candidates_, s); }
+  Unit least_top(std::uint32_t s) const { return cells_[s / kLanes].least_top[s % kLanes]; }
+  // How many buffers lie at its level.
+  Unit candidates(std::uint32_t s) const { return cells_[s / kLanes].candidates[s % kLanes]; }
 
  private:
-  struct Item {
-    std::uint32_t begin;
-    std::uint32_t end;
-    Unit size;
-  };
-
   // A register's worth of sections. GCC and Clang know arithmetic on these; comparisons give masks of 0 and -1.
   typedef Unit Block __attribute__((vector_size(16)));
   static constexpr std::uint32_t kLanes = 16 / sizeof(Unit);
-  struct Cell {
+  struct Sums {
     Block lanes;  // a class member keeps the attribute, which a template argument loses
   };
-  using Column = std::vector<Cell>;  // by section, in whole blocks
+  struct Cell {
+    Block level, next_level, least_top, candidates;
+  };
+  struct Item {
+    std::uint32_t first_block;
+    std::uint32_t last_block;
+    std::uint32_t first_lane;  // of the first block
+    std::uint32_t last_lane;   // of the last one
+    Unit size;
+  };
+  // Masks of the lanes from one on, and up to one.
+  struct Masks {
+    std::array<Sums, kLanes> from, up_to;
+  };
 
-  static Unit At(const Column& column, std::uint32_t s) { return column[s / kLanes].lanes[s % kLanes]; }
   static Block Fill(Unit value) { return Block{} + value; }
   static Block Choose(Block mask, Block yes, Block no) { return (mask & yes) | (~mask & no); }
-
-  // Whole blocks: what is outside belongs to another part, which is read anew before it is used.
-  void Clear(std::uint32_t begin, std::uint32_t end) {
-    for (std::uint32_t b = begin / kLanes; b <= (end - 1) / kLanes; ++b) {
-      pending_[b].lanes = candidates_[b].lanes = Block{};
-      level_[b].lanes = next_level_[b].lanes = least_top_[b].lanes = Fill(kNone);
-    }
+  static bool Any(Block mask) {
+    typedef std::uint64_t Halves __attribute__((vector_size(16)));
+    const auto halves = reinterpret_cast<Halves>(mask);
+    return (halves[0] | halves[1]) != 0;
   }
 
-  // Returns the largest pending sum on the item's range. As offsets descend, an offset below the level is the new
-  // level, and the old one is next. Lanes outside the range are masked.
-  Unit Add(const OpenItem<Unit>& entry, const Item& item) {
-    const std::uint32_t first = item.begin / kLanes;
-    const std::uint32_t last = (item.end - 1) / kLanes;
-    const Block offset = Fill(entry.offset);
-    const Block size = Fill(item.size);
-    const Block top = offset + size;
-    const Block counted = Fill(entry.raised ? 0 : 1);
-    const Block none = Fill(kNone);
-    Block highest{};
-    for (std::uint32_t b = first; b <= last; ++b) {
-      Block in = ~Block{};
-      if (b == first) in &= lanes_ >= Fill(static_cast<Unit>(item.begin % kLanes));
-      if (b == last) in &= lanes_ <= Fill(static_cast<Unit>((item.end - 1) % kLanes));
-      const Block sum = pending_[b].lanes + (size & in);
-      pending_[b].lanes = sum;
-      highest = Choose((sum & in) > highest, sum, highest);
-      const Block old = level_[b].lanes;
-      const Block now = Choose(in, offset, none);
-      const Block lower = now < old;
-      next_level_[b].lanes = Choose(lower, old, next_level_[b].lanes);
-      candidates_[b].lanes = (~lower & candidates_[b].lanes) + (counted & in);
-      level_[b].lanes = Choose(lower, now, old);
-      const Block top_in = Choose(in, top, none);
-      least_top_[b].lanes = Choose(top_in < least_top_[b].lanes, top_in, least_top_[b].lanes);
+  // Calls `use` with each block that the item touches, and the mask of its sections there.
+  template <typename Use>
+  void ForEachBlock(const Item& item, Use use) const {
+    if (item.first_block == item.last_block) {
+      use(item.first_block, masks_.from[item.first_lane].lanes & masks_.up_to[item.last_lane].lanes);
+      return;
     }
-    Unit largest = 0;
-    for (std::uint32_t lane = 0; lane < kLanes; ++lane) largest = largest > highest[lane] ? largest : highest[lane];
-    return largest;
+    use(item.first_block, masks_.from[item.first_lane].lanes);
+    for (std::uint32_t b = item.first_block + 1; b < item.last_block; ++b) use(b, ~Block{});
+    use(item.last_block, masks_.up_to[item.last_lane].lanes);
   }
 
-  static Column MakeColumn(std::uint32_t sections) { return Column((sections + kLanes - 1) / kLanes); }
-  static Block LaneNumbers() {
-    Block numbers{};
-    for (std::uint32_t lane = 0; lane < kLanes; ++lane) numbers[lane] = static_cast<Unit>(lane);
-    return numbers;
+  static Masks MakeMasks() {
+    Masks masks{};
+    for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
+      for (std::uint32_t i = 0; i < kLanes; ++i) {
+        masks.from[lane].lanes[i] = i >= lane ? -1 : 0;
+        masks.up_to[lane].lanes[i] = i <= lane ? -1 : 0;
+      }
+    }
+    return masks;
   }
 
   std::vector<Item> items_;
-  Column pending_, level_, next_level_, least_top_, candidates_;
-  const Block lanes_ = LaneNumbers();
-  std::uint32_t failed_section_ = 0;
+  std::vector<Sums> pending_;  // as cells_, by block of sections
+  std::vector<Cell> cells_;
+  const Masks masks_ = MakeMasks();
 };
 
 }  // namespace livepool

@@ -1,7 +1,7 @@
 #include "search_schedule.h"
 
 #include <algorithm>
-#include <bit>
+#include <cmath>
 #include <memory>
 #include <numeric>
 #include <utility>
@@ -14,11 +14,8 @@
 namespace livepool {
 namespace {
 
-constexpr std::int64_t kFirstBudget = 20'000;
-constexpr std::int64_t kBudgetGrowth = 4;
-constexpr std::size_t kMaxMemo = std::size_t{1} << 20;
-// Capacities up to this share of the bound are tight (restarts.h).
-constexpr double kTight = 1.01;
+// The goal has so many nodes for itself.
+constexpr std::int64_t kGoalNodes = 20'000;
 
 // The search leaves buffers at the ceiling: let them sink, lowest first, as far as they go.
 std::vector<std::int64_t> Settle(const SearchProblem& problem, std::vector<std::int64_t> offsets) {
@@ -46,14 +43,20 @@ class Schedule {
         // Heights that are no multiple of the unit are of no use.
         best_(units.UnitsIn(task.best_height + units.unit - 1)),
         goal_(std::max(units.bound, units.UnitsIn(task.goal))),
-        search_(DepthFirstSearch::Make(units, task.switches, best_, MemoSize(task.max_nodes), task.stop)),
+        search_(DepthFirstSearch::Make(units, task.switches, best_, task.stop)),
         restarts_(problem, sections, task.switches, task.seed, *search_) {}
 
   SearchResult Run() {
-    for (std::int64_t budget = kFirstBudget; Open(); budget *= kBudgetGrowth) {
-      Try(std::max(goal_, proved_), budget);
-      Bisect(budget);
-      if (units_.bound < goal_ && Open()) Try(proved_, budget);
+    while (Open()) {
+      const bool between = lowest() < best_ && goal_nodes_ >= kGoalNodes + between_nodes_;
+      const std::int64_t before = search_->nodes();
+      if (between) {
+        Try(Between(between_runs_ + 1), between_runs_);
+        ++between_runs_;
+      } else {
+        Try(std::max(goal_, proved_), goal_runs_++);
+      }
+      (between ? between_nodes_ : goal_nodes_) += search_->nodes() - before;
     }
     result_.nodes = search_->nodes();
     if (proved_ > units_.bound) result_.proved_bound = proved_ * units_.unit;
@@ -61,30 +64,23 @@ class Schedule {
   }
 
  private:
-  static std::size_t MemoSize(std::int64_t nodes) {
-    return std::min(kMaxMemo, std::bit_ceil(static_cast<std::size_t>(std::max<std::int64_t>(nodes, 1))));
-  }
-
   // There is something to gain, and something left to pay for it.
   bool Open() const { return best_ > std::max(goal_, proved_) && search_->nodes() < task_.max_nodes && !stopped_; }
 
-  void Bisect(std::int64_t budget) {
-    std::int64_t low = std::max(goal_, proved_) + 1;
-    while (Open() && low < best_) {
-      const std::int64_t middle = low + (best_ - low) / 2;
-      if (!Try(middle, budget)) low = middle + 1;
-    }
+  // The heights between goal and best plan are [lowest(), best_).
+  std::int64_t lowest() const { return std::max(goal_, proved_) + 1; }
+  std::int64_t Between(std::int64_t run) const {
+    constexpr double kGoldenRatio = 0.6180339887498949;
+    const double turns = static_cast<double>(run) * kGoldenRatio;
+    const double share = turns - std::floor(turns);
+    return lowest() + static_cast<std::int64_t>(share * static_cast<double>(best_ - lowest()));
   }
 
-  bool Try(std::int64_t capacity, std::int64_t budget) {
-    const std::int64_t nodes = std::min(budget, task_.max_nodes - search_->nodes());
-    const bool tight = static_cast<double>(capacity) <= kTight * static_cast<double>(units_.bound);
-    const SearchOutcome outcome = restarts_.Solve(capacity, nodes, tight);
+  void Try(std::int64_t capacity, std::int64_t run) {
+    const SearchOutcome outcome = restarts_.Run(capacity, run, task_.max_nodes - search_->nodes());
     if (outcome == SearchOutcome::kExhausted) proved_ = std::max(proved_, capacity + 1);
     if (outcome == SearchOutcome::kStopped && task_.stop && task_.stop()) stopped_ = true;
-    if (outcome != SearchOutcome::kSolved) return false;
-    Keep(Settle(units_, search_->offsets()));
-    return true;
+    if (outcome == SearchOutcome::kSolved) Keep(Settle(units_, search_->offsets()));
   }
 
   void Keep(const std::vector<std::int64_t>& offsets) {
@@ -105,6 +101,10 @@ class Schedule {
   std::int64_t best_;
   std::int64_t goal_;
   bool stopped_ = false;
+  std::int64_t goal_runs_ = 0;
+  std::int64_t goal_nodes_ = 0;
+  std::int64_t between_runs_ = 0;
+  std::int64_t between_nodes_ = 0;
   std::unique_ptr<DepthFirstSearch> search_;
   Restarts restarts_;
   SearchResult result_;

@@ -2,9 +2,11 @@
 //
 // Anytime: the best plan so far is always there, and each answer narrows what is open,
 //     proved bound <= height of the best plan that exists <= height of the best plan found.
-// The goal (the lower bound, or the capacity that is good enough) comes first, with a small budget: at a tight capacity
-// the bounds prune most. If that fails, bisection between goal and best plan improves the plan; then the budget is four
-// times as large, and the goal is tried again. An exhausted search raises the proved bound.
+// The goal (the lower bound, or the capacity that is good enough) comes first, alone for 20,000 nodes: at a tight
+// capacity the bounds prune most. From then on half of the nodes go to the goal, and half to the heights between it and
+// the best plan, run by run. These heights are spread evenly by multiples of the golden ratio, so that no run depends
+// on a guess at what is within reach; what is learned at one height holds at lower ones (nogoods.h). An exhausted
+// search raises the proved bound.
 #pragma once
 
 #include <cstdint>

@@ -2,11 +2,13 @@
 //
 //   plan/NAME             MakePlan until the bound or 1,048,576 bytes (MiniMalloc's A to K) are reached
 //   search/IDEA/off       all of A to K, 100,000 nodes each, without an idea of the search; search/all_on to compare
+//   core/on, core/off     hard rectangles among thousands of easy buffers, with and without the search of the core
 //
 // Counters: ratio = height / lower bound; proved = 1 where no plan is lower; solved = how many within the capacity.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
@@ -14,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "allocator/plan/cut_rectangle.h"
 #include "livepool/plan/csv.h"
 #include "livepool/plan/planner.h"
 #include "livepool/plan/validate.h"
@@ -77,6 +80,25 @@ void SearchAll(benchmark::State& state, const std::vector<Instance>& instances, 
   state.counters["solved"] = solved;
 }
 
+// 20,000 nodes each. Counters: ratio = the sum of heights / that of lower bounds; solved = how many at the bound.
+void SearchCores(benchmark::State& state, const SearchSwitches& switches) {
+  Bytes heights = 0;
+  Bytes bounds = 0;
+  int solved = 0;
+  for (auto _ : state) {
+    heights = bounds = solved = 0;
+    for (std::uint64_t seed = 0; seed < 8; ++seed) {
+      const Problem problem = testing::HardCoreAmongMany(seed);
+      const Plan plan = MakePlan(problem, {.search_nodes = 20'000, .search = switches});
+      heights += plan.height;
+      bounds += plan.lower_bound;
+      solved += plan.height == plan.lower_bound ? 1 : 0;
+    }
+  }
+  state.counters["ratio"] = static_cast<double>(heights) / static_cast<double>(bounds);
+  state.counters["solved"] = solved;
+}
+
 void Register(const std::vector<Instance>& instances) {
   for (const Instance& instance : instances) {
     PlannerOptions options{.search_nodes = kNodes};
@@ -84,11 +106,17 @@ void Register(const std::vector<Instance>& instances) {
     benchmark::RegisterBenchmark(("plan/" + instance.name).c_str(), PlanOne, instance, options)
         ->Unit(benchmark::kMillisecond);
   }
-  const std::pair<const char*, bool SearchSwitches::*> ideas[] = {
-      {"bound", &SearchSwitches::bound},       {"fewest_answers", &SearchSwitches::fewest_answers},
-      {"memo", &SearchSwitches::memo},         {"split", &SearchSwitches::split},
-      {"ceiling", &SearchSwitches::ceiling},   {"twins", &SearchSwitches::twins},
-      {"restarts", &SearchSwitches::restarts}, {"weigh_failures", &SearchSwitches::weigh_failures}};
+  const std::pair<const char*, bool SearchSwitches::*> ideas[] = {{"bound", &SearchSwitches::bound},
+                                                                  {"fewest_answers", &SearchSwitches::fewest_answers},
+                                                                  {"split", &SearchSwitches::split},
+                                                                  {"ceiling", &SearchSwitches::ceiling},
+                                                                  {"twins", &SearchSwitches::twins},
+                                                                  {"backjump", &SearchSwitches::backjump},
+                                                                  {"nogoods", &SearchSwitches::nogoods},
+                                                                  {"restarts", &SearchSwitches::restarts},
+                                                                  {"weigh_failures", &SearchSwitches::weigh_failures}};
+  benchmark::RegisterBenchmark("core/on", SearchCores, SearchSwitches{})->Unit(benchmark::kMillisecond);
+  benchmark::RegisterBenchmark("core/off", SearchCores, SearchSwitches{.core = false})->Unit(benchmark::kMillisecond);
   if (instances.empty()) return;
   benchmark::RegisterBenchmark("search/all_on", SearchAll, instances, SearchSwitches{})->Unit(benchmark::kMillisecond);
   for (const auto& [name, idea] : ideas) {

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-COMMANDS = [ROOT / "scripts" / name for name in ("demo", "test", "gpu-test", "python", "eager_table")] + [ROOT / ".ci" / "run"]
+COMMANDS = [ROOT / "scripts" / name for name in ("demo", "test", "gpu-test", "python", "eager_table", "plan_table")] + [ROOT / ".ci" / "run"]
 PARTS = [ROOT / "scripts" / "lib" / name for name in ("setup.sh", "tests.sh")]
 
 

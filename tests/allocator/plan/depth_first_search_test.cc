@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "allocator/plan/cut_rectangle.h"
 #include "allocator/plan/test_problems.h"
 #include "livepool/plan/validate.h"
 #include "restarts.h"
@@ -23,10 +24,15 @@ struct Switch {
 };
 
 const Switch kSwitches[] = {
-    {"Bound", &SearchSwitches::bound},       {"FewestAnswers", &SearchSwitches::fewest_answers},
-    {"Memo", &SearchSwitches::memo},         {"Split", &SearchSwitches::split},
-    {"Ceiling", &SearchSwitches::ceiling},   {"Twins", &SearchSwitches::twins},
-    {"Restarts", &SearchSwitches::restarts}, {"WeighFailures", &SearchSwitches::weigh_failures},
+    {"Bound", &SearchSwitches::bound},
+    {"FewestAnswers", &SearchSwitches::fewest_answers},
+    {"Split", &SearchSwitches::split},
+    {"Ceiling", &SearchSwitches::ceiling},
+    {"Twins", &SearchSwitches::twins},
+    {"Backjump", &SearchSwitches::backjump},
+    {"Nogoods", &SearchSwitches::nogoods},
+    {"Restarts", &SearchSwitches::restarts},
+    {"WeighFailures", &SearchSwitches::weigh_failures},
 };
 
 // A search with all that it refers to.
@@ -35,11 +41,11 @@ struct ReadySearch {
       : problem(p),
         sections(CutIntoSections(problem)),
         units(*MakeSearchProblem(problem, sections)),
-        search(DepthFirstSearch::Make(units, switches, 4 * units.bound, std::size_t{1} << 12)),
+        search(DepthFirstSearch::Make(units, switches, 4 * units.bound)),
         restarts(problem, sections, switches, seed, *search) {}
 
   SearchOutcome Solve(std::int64_t capacity, std::int64_t max_nodes = std::numeric_limits<std::int32_t>::max()) {
-    return restarts.Solve(capacity, max_nodes, true);
+    return restarts.Solve(capacity, max_nodes);
   }
 
   Problem problem;
@@ -103,7 +109,7 @@ class SearchAnswersTest : public ::testing::TestWithParam<Switch> {};
 TEST_P(SearchAnswersTest, AreThoseOfBruteForce) {
   SearchSwitches without;
   without.*GetParam().idea = false;
-  SearchSwitches alone{false, false, false, false, false, false, false, false};
+  SearchSwitches alone{false, false, false, false, false, false, false, false, false};
   alone.*GetParam().idea = true;
   int above_bound = 0;
   const std::vector<Problem> problems = SmallProblems();
@@ -127,47 +133,12 @@ TEST_P(SearchAnswersTest, AreThoseOfBruteForce) {
 INSTANTIATE_TEST_SUITE_P(Ideas, SearchAnswersTest, ::testing::ValuesIn(kSwitches),
                          [](const auto& test) { return std::string(test.param.name); });
 
-// A rectangle cut into pieces, again and again: what is packed is known to fit without any waste. Sizes are multiples
-// of 8, so that some pieces are twins.
-Problem CutRectangle(std::uint64_t seed, std::size_t pieces) {
-  constexpr Bytes kStep = 8;
-  std::mt19937_64 random(seed);
-  // A cut of [0, length) in two, neither of them empty.
-  const auto cut = [&](std::int64_t length) {
-    return 1 + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(length - 1));
-  };
-  Problem problem{{{.id = 0, .lifetime = {0, 400}, .size = 100 * kStep}}};
-  while (problem.buffers.size() < pieces) {
-    Buffer& piece = problem.buffers[random() % problem.buffers.size()];
-    Buffer other = piece;
-    other.id = static_cast<std::int64_t>(problem.buffers.size());
-    const Time length = piece.lifetime.death - piece.lifetime.birth;
-    if (random() % 2 == 0 && length > 1) {
-      piece.lifetime.death = other.lifetime.birth = piece.lifetime.birth + cut(length);
-    } else if (piece.size > kStep) {
-      other.size = kStep * cut(piece.size / kStep);
-      piece.size -= other.size;
-    } else {
-      continue;
-    }
-    problem.buffers.push_back(other);
-  }
-  return problem;
-}
-
-// The same with some pieces left out, which makes many wrong turns possible.
-Problem HoledRectangle(std::uint64_t seed) {
-  Problem problem = CutRectangle(seed, 250);
-  std::erase_if(problem.buffers, [](const Buffer& buffer) { return buffer.id % 25 == 3; });
-  return problem;
-}
-
 // Nodes for some of them at the height of the rectangle; those that are not solved count with the limit.
 std::int64_t NodesFor(const SearchSwitches& switches) {
   constexpr std::int64_t kLimit = 20'000;
   std::int64_t nodes = 0;
   for (std::uint64_t seed = 0; seed < 12; ++seed) {
-    ReadySearch ready(HoledRectangle(seed), switches);
+    ReadySearch ready(testing::HoledRectangle(seed), switches);
     const std::int64_t height = 800 / ready.units.unit;
     if (ready.Solve(height, kLimit) == SearchOutcome::kSolved) ExpectPacking(ready, height);
     nodes += ready.search->nodes();
@@ -187,7 +158,7 @@ INSTANTIATE_TEST_SUITE_P(Ideas, SearchEffortTest, ::testing::ValuesIn(kSwitches)
                          [](const auto& test) { return std::string(test.param.name); });
 
 TEST(DepthFirstSearch, IsTheSameWhenRunAgain) {
-  const Problem problem = CutRectangle(3, 40);
+  const Problem problem = testing::CutRectangle(3, 40);
   ReadySearch first(problem, {}, 7);
   ReadySearch second(problem, {}, 7);
   EXPECT_EQ(first.Solve(first.units.bound, 50'000), second.Solve(second.units.bound, 50'000));
@@ -197,14 +168,14 @@ TEST(DepthFirstSearch, IsTheSameWhenRunAgain) {
 
 // The three widths of integers find the same: sizes times an odd number keep their divisor but need more room.
 TEST(DepthFirstSearch, DoesNotDependOnTheWidthOfUnits) {
-  const Problem problem = CutRectangle(1, 30);
+  const Problem problem = testing::CutRectangle(1, 30);
   const Sections sections = CutIntoSections(problem);
   const SearchProblem units = *MakeSearchProblem(problem, sections);
   std::vector<std::vector<std::int64_t>> offsets;
   for (const std::int64_t most : {units.bound, std::int64_t{1} << 20, std::int64_t{1} << 40}) {
-    const auto search = DepthFirstSearch::Make(units, {}, most, 1024);
+    const auto search = DepthFirstSearch::Make(units, {}, most);
     Restarts restarts(problem, sections, {}, 0, *search);
-    EXPECT_EQ(restarts.Solve(units.bound, 200'000, true), SearchOutcome::kSolved);
+    EXPECT_EQ(restarts.Solve(units.bound, 200'000), SearchOutcome::kSolved);
     offsets.push_back(search->offsets());
   }
   EXPECT_EQ(offsets[0], offsets[1]);
@@ -212,13 +183,13 @@ TEST(DepthFirstSearch, DoesNotDependOnTheWidthOfUnits) {
 }
 
 TEST(DepthFirstSearch, StopsWhenTold) {
-  const Problem problem = CutRectangle(2, 200);
+  const Problem problem = testing::CutRectangle(2, 200);
   const Sections sections = CutIntoSections(problem);
   const SearchProblem units = *MakeSearchProblem(problem, sections);
-  const SearchSwitches slow{false, false, false, false, false, false, false, false};
-  const auto search = DepthFirstSearch::Make(units, slow, units.bound, 1, [] { return true; });
+  const SearchSwitches slow{false, false, false, false, false, false, false, false, false};
+  const auto search = DepthFirstSearch::Make(units, slow, units.bound, [] { return true; });
   Restarts restarts(problem, sections, slow, 0, *search);
-  EXPECT_EQ(restarts.Solve(units.bound, 1'000'000'000, true), SearchOutcome::kStopped);
+  EXPECT_EQ(restarts.Solve(units.bound, 1'000'000'000), SearchOutcome::kStopped);
   EXPECT_LT(search->nodes(), 1000);
 }
 

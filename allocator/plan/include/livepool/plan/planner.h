@@ -15,12 +15,14 @@ namespace livepool {
 struct SearchSwitches {
   bool bound = true;           // prune by what must still lie above each offset
   bool fewest_answers = true;  // ask the section with the fewest answers; else the lowest niche
-  bool memo = true;            // remember states that have failed
   bool split = true;           // solve parts that share no buffer one by one
   bool ceiling = true;         // a buffer that overlaps all others goes to the top
   bool twins = true;           // of equal buffers only one is tried
+  bool backjump = true;        // leave a question whose answers have no part in the failure
+  bool nogoods = true;         // remember why it has failed
   bool restarts = true;        // give up a run soon, and begin anew in another order
-  bool weigh_failures = true;  // near the bound, ask first where the search has failed before
+  bool weigh_failures = true;  // ask first where the search has failed before, in half of the runs
+  bool core = true;            // of a problem that is too large, search what lives around the peak
 
   friend bool operator==(const SearchSwitches&, const SearchSwitches&) = default;
 };
@@ -40,8 +42,8 @@ struct PlannerOptions {
 
   // Depth-first search below the best plan of the rules, for so many nodes (2 to 20 us each); 0: off. The default costs
   // a few milliseconds for a thousand buffers, and only where no rule reaches the bound. Skipped if a buffer has a
-  // fixed offset (docs/planner.md says why) or an alignment that does not divide all sizes, or if there are more than
-  // 4096 buffers.
+  // fixed offset (docs/planner.md says why) or an alignment that does not divide all sizes. Of more than 4096 buffers,
+  // those that live around the peak are searched.
   std::int64_t search_nodes = 500;
   SearchSwitches search;
   std::uint64_t seed = 0;  // of the search
