@@ -7,13 +7,14 @@ from typing import TypeVar
 import torch
 
 from livepool._livepool import InvalidInput
+from livepool.capture import make_options
 from livepool.explain import Explanation
 from livepool.wrapped_forward import WrappedForward
 
 Module = TypeVar("Module", bound=torch.nn.Module)
 
 
-def wrap(module: Module, *, max_graphs: int = 16, capture_after: int = 2) -> Module:
+def wrap(module: Module, *, max_graphs: int = 16, capture_after: int = 2, mode: str = "replay", outputs: str = "fresh") -> Module:
     """Has `module` replay its passes from planned memory from now on; returns it.
 
         model = livepool.wrap(AutoModelForCausalLM.from_pretrained(name).eval().cuda())
@@ -31,16 +32,20 @@ def wrap(module: Module, *, max_graphs: int = 16, capture_after: int = 2) -> Mod
     Any number of threads may call the module: replays of one graph run side by side, each from an arena of its own, and
     a capture stops no other thread's replays.
 
+    mode and outputs are those of capture(): with mode="graph" a replay is one launch of a CUDA graph where that can be,
+    with outputs="arena" its results are good until the next call of whichever graph.
+
     Wrapping again forgets all graphs and reasons, and takes the new options. Raises InvalidInput if `module` is
-    no torch.nn.Module, or an option is less than 1. Call livepool.install() before the first call.
+    no torch.nn.Module, or an option is none of those named here. Call livepool.install() before the first call.
     """
     if not isinstance(module, torch.nn.Module):
         raise InvalidInput(f"wrap() needs a torch.nn.Module, not a {type(module).__name__}; capture() takes functions")
     for name, value in (("max_graphs", max_graphs), ("capture_after", capture_after)):
         if not isinstance(value, int) or value < 1:
             raise InvalidInput(f"{name} is {value!r}; it must be an integer, at least 1")
+    options = make_options(mode, outputs)
     unwrap(module)
-    wrapped = WrappedForward(module, max_graphs, capture_after)
+    wrapped = WrappedForward(module, max_graphs, capture_after, options)
     # Not through __setattr__, which modules may define. pickle and copy look for __getstate__ on the instance.
     module.__dict__["forward"] = wrapped
     module.__dict__["__getstate__"] = wrapped.state_without_wrap

@@ -32,13 +32,14 @@ class WrappedForward(ForwardStandIn):
     The module's graphs die with the module.
     """
 
-    __slots__ = ("cache", "_max_graphs", "_capture_after", "_replayed", "_as_is", "_said", "_lock")
+    __slots__ = ("cache", "_max_graphs", "_capture_after", "_options", "_replayed", "_as_is", "_said", "_lock")
 
-    def __init__(self, module: torch.nn.Module, max_graphs: int, capture_after: int) -> None:
+    def __init__(self, module: torch.nn.Module, max_graphs: int, capture_after: int, options: _livepool.CaptureOptions) -> None:
         self.cache = SignatureCache(max_graphs, capture_after)
         super().__init__(module, lambda _, cache=self.cache: cache.clear())
         self._max_graphs = max_graphs
         self._capture_after = capture_after
+        self._options = options
         self._replayed = 0
         self._as_is: Counter[str] = Counter()
         self._said: set[Any] = set()
@@ -50,7 +51,7 @@ class WrappedForward(ForwardStandIn):
         twin = memo.get(id(self.module))
         if twin is None:
             return copy.deepcopy(self.__wrapped__, memo)
-        wrapped = WrappedForward(twin, self._max_graphs, self._capture_after)
+        wrapped = WrappedForward(twin, self._max_graphs, self._capture_after, self._options)
         wrapped.own = copy.deepcopy(self.own, memo)
         return wrapped
 
@@ -109,7 +110,7 @@ class WrappedForward(ForwardStandIn):
         run = _Once(self)
         try:
             call = FlatCall(run, args, kwargs, forward_of=module)
-            graph = call.capture()
+            graph = call.capture(self._options)
             call.let_go_of_objects()
         except BaseException as error:
             if run.error is not None or not isinstance(error, Exception):

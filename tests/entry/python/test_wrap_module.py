@@ -119,7 +119,7 @@ def test_wrapping_twice_is_wrapping_anew(livepool, net):
     assert livepool.unwrap(net).forward.__func__ is Net.forward
 
 
-@pytest.mark.parametrize("options", [{"max_graphs": 0}, {"capture_after": -1}, {"capture_after": 1.5}])
+@pytest.mark.parametrize("options", [{"max_graphs": 0}, {"capture_after": -1}, {"capture_after": 1.5}, {"mode": "fast"}, {"outputs": 3}])
 def test_bad_options(livepool, net, options):
     with pytest.raises(livepool.InvalidInput, match=next(iter(options))):
         livepool.wrap(net, **options)

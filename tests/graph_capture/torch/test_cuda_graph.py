@@ -369,3 +369,14 @@ def test_inside_the_users_own_capture_the_ops_are_captured(cuda, equal):
     x.copy_(inputs(3)[0])
     users.replay()
     equal(y, model(*inputs(3)))
+
+
+def test_a_wrapped_module_launches_graphs(cuda, equal):
+    model, inputs = resnet()
+    with torch.inference_mode():
+        want = [model(*inputs(seed)) for seed in range(5)]
+        cuda.wrap(model, capture_after=1, mode="graph")
+        for seed, expected in enumerate(want):
+            equal(model(*inputs(seed)), expected)
+        (signature,) = cuda.explain(model).signatures
+    assert signature.graph["not_launched"] == "" and signature.graph["launches"] >= 2
