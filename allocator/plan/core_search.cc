@@ -44,6 +44,7 @@ class CoreSearch {
         best_ = Top(around_, *offsets);
         found_ = *std::move(offsets);
         if (task_.improved) task_.improved(*found_);
+        return;
       }
     }
   }

@@ -10,8 +10,9 @@
 //           |   +--+######+--+           the search takes, those of the highest peaks.
 //           +---+-----------+--> time
 //
-// Each better packing of the core is tried in turn; a plan counts if all buffers end below the best plan so far. The
-// answer depends on the arguments alone (but for the stop function). Memory is linear in the number of buffers.
+// Each better packing of the core is tried in turn; the first rule by which all buffers end below the best plan so far
+// counts. The answer depends on the arguments alone (but for the stop function). Memory is linear in the number of
+// buffers.
 #pragma once
 
 #include <cstddef>

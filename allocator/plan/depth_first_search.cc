@@ -85,7 +85,7 @@ class SearchInUnits final : public DepthFirstSearch {
   }
 
   SearchOutcome Expand(const State& state) {
-    if (OutOfNodes()) return SearchOutcome::kStopped;
+    if (OutOfNodes(state)) return SearchOutcome::kStopped;
     const std::int64_t first_node = nodes_++;
     if (const auto hopeless = profile_.FindHopeless(state, switches_.bound)) {
       failures_.OfBound(state, profile_, *hopeless);
@@ -138,16 +138,24 @@ class SearchInUnits final : public DepthFirstSearch {
     return Simplify(Lift(problem_, state, s, s + 1, question.waste_to, state.count, arena_));
   }
 
-  bool OutOfNodes() {
+  bool OutOfNodes(const State& state) {
     if (nodes_ >= node_limit_) return true;
-    if (nodes_ % 256 == 255 && stop_ && stop_()) stopped_ = true;
+    read_ += state.count;
+    if (read_ >= kReadPerStop) {
+      read_ = 0;
+      stopped_ = stopped_ || (stop_ && stop_());
+    }
     return stopped_;
   }
+
+  // stop_ is asked after so many list entries: every few hundred nodes for a few hundred buffers.
+  static constexpr std::size_t kReadPerStop = std::size_t{1} << 16;
 
   const SearchProblem& problem_;
   const SearchSwitches switches_;
   const std::function<bool()> stop_;
   bool stopped_ = false;
+  std::size_t read_ = 0;  // list entries since stop_ was asked
 
   SearchProfile<Unit> profile_;  // of the state that is being expanded; its children overwrite it
   Crossings crossings_;

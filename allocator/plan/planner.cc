@@ -129,6 +129,9 @@ void RunRules(const std::vector<Rule>& rules, const PlannerOptions& options, Inc
 void Search(const Problem& problem, const Sections& sections, const RangeTree& tree, const PlannerOptions& options,
             Incumbent& best) {
   const bool core = options.search.core && problem.buffers.size() > kMaxSearchBuffers;
+  // The core search ends with a rule that cannot be interrupted: it is not begun if as long as all took would be too
+  // much.
+  if (core && !best.TimeFor(best.Seconds())) return;
   const std::string name = core ? "depth-first search of the core" : "depth-first search";
   const SearchTask task{.best_height = best.limit(),
                         .goal = best.goal(),
