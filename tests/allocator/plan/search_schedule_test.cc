@@ -78,7 +78,7 @@ TEST(SearchSchedule, StopsAtTheGoal) {
 }
 
 TEST(SearchSchedule, ProvesWhatItHasExcluded) {
-  const Problem& problem = testing::HandMade("AboveTheBound");
+  const Problem problem = testing::HandMade("AboveTheBound");
   const SearchResult result =
       SearchBelow(problem, CutIntoSections(problem), {.best_height = 10, .max_nodes = 1'000'000});
   EXPECT_FALSE(result.offsets);
