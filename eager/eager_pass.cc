@@ -61,38 +61,31 @@ std::byte* EagerPass::Serve(Bytes size, StreamHandle stream, const void* frame) 
   return nullptr;
 }
 
-// Makes the slots of `unit` ready to be served; false if no arena can be had for them. Called by an allocation, which
-// upstream can serve as well, so nothing is thrown.
+// Makes the slots of `unit` ready to be served; false if no arena can be had for them.
 bool EagerPass::TurnTo(Unit* unit) {
-  if (barred_) return false;
-  try {
-    if (arena_ == nullptr) {
-      if (!Borrow(unit->height())) return false;
-    } else {
-      arena_->arena().Grow(unit->height());
-    }
-    const BoundTable& table = unit->BoundTo(*arena_);
-    CountMain();
-    table_ = &table;
-    unit_ = unit;
-    if (std::find(used_.begin(), used_.end(), unit) == used_.end()) used_.push_back(unit);
-    return true;
-  } catch (const OutOfMemory&) {
-    barred_ = arena_ == nullptr;
-    return false;
-  }
+  if (arena_ == nullptr && !Borrow()) return false;
+  CountMain();
+  table_ = &unit->BoundTo(*arena_);
+  unit_ = unit;
+  if (std::find(used_.begin(), used_.end(), unit) == used_.end()) used_.push_back(unit);
+  return true;
 }
 
-// False if it is too early, or if the device forbids it. Throws OutOfMemory.
-bool EagerPass::Borrow(Bytes height) {
-  if (++matches_ < UnitSet::kContext && !start_.trusted) return false;
+// False if it is too early, if the device forbids it, or if there is no memory. An allocation asks for it, which
+// upstream can serve as well, so nothing is thrown.
+bool EagerPass::Borrow() {
+  if (barred_ || (++matches_ < UnitSet::kContext && !start_.trusted)) return false;
   barred_ = !GetEnv().enabled || (device_calls_.may_serve && !device_calls_.may_serve());
   if (barred_) return false;
-  PlannedArena& arena = pool_.Borrow(height);
-  arena.SetFill(fill_, stream_);
-  arena.SetClock(static_cast<Position>(keys_.size()));
-  arena_ = &arena;
-  if (device_calls_.begin) device_calls_.begin(arena);
+  try {
+    arena_ = &pool_.Borrow(start_.units->height());
+  } catch (const OutOfMemory&) {
+    barred_ = true;
+    return false;
+  }
+  arena_->SetFill(fill_, stream_);
+  arena_->SetClock(static_cast<Position>(keys_.size()));
+  if (device_calls_.begin) device_calls_.begin(*arena_);
   return true;
 }
 

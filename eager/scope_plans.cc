@@ -78,7 +78,8 @@ bool ScopePlans::DueLocked(const Known& known) const {
 void ScopePlans::LearnLocked(const PassReport& report) {
   for (const auto& [hash, position] : report.escaped) {
     Known* known = FindLocked(hash);
-    if (known != nullptr) WantLocked(*known, known->kind.Escaped(position));
+    if (known == nullptr || position >= known->kind.keys().size()) continue;  // dropped meanwhile
+    WantLocked(*known, known->kind.Escaped(position));
   }
   if (report.allocations == 0) return;
   const auto now = static_cast<std::uint64_t>(stats_.passes);

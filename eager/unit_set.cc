@@ -17,6 +17,7 @@ std::uint64_t ContextOf(std::span<const Key> keys) {
 
 UnitSet::UnitSet(std::vector<std::shared_ptr<Unit>> units) : units_(std::move(units)) {
   for (std::uint32_t unit = 0; unit < units_.size(); ++unit) {
+    height_ = std::max(height_, units_[unit]->height());
     const std::span<const Key> keys = units_[unit]->keys();
     for (std::size_t i = 0; i < keys.size(); ++i) {
       index_.push_back({.context = ContextOf(keys.first(i + 1)), .position = static_cast<Position>(i), .unit = unit});

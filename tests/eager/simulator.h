@@ -80,7 +80,6 @@ class Simulator {
   // May be called several times; shapes go on being counted.
   void Run(const EventStream& events);
   SimulationResult Result() const;
-  ScopePlans& scope() { return *scope_; }
 
  private:
   struct Buffer {
@@ -91,7 +90,6 @@ class Simulator {
   };
   void Allocate(const StreamEvent& event);
   void Free(std::int64_t id);
-  void EndPass();
 
   const Bytes alignment_;
   ArenaPool& pool_;

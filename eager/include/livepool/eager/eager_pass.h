@@ -29,8 +29,8 @@ struct PassDevice {
 // From construction to destruction, used by one thread. The allocator asks Serve for each allocation, and reports
 // those that went upstream to the TraceSink; so the pass is the thread's Server and its TraceSink at once.
 //
-// An arena is borrowed when the first plan fits, so a pass that no plan fits holds none. Whatever the program does,
-// an allocation that is not served is a miss, and goes upstream.
+// An arena for the largest plan is borrowed when the first one fits, so a pass that no plan fits holds none. Whatever
+// the program does, an allocation that is not served is a miss, and goes upstream.
 class EagerPass final : public Server, public TraceSink {
  public:
   // `entry`: an address in the stack frame that entered the scope; sites are relative to it. `pool` lives for ever.
@@ -50,11 +50,10 @@ class EagerPass final : public Server, public TraceSink {
   void Abandon() { complete_ = false; }
 
   const ScopePlans& scope() const { return *scope_; }
-  std::int64_t hits() const { return hits_; }
 
  private:
   bool TurnTo(Unit* unit);
-  bool Borrow(Bytes height);
+  bool Borrow();
   void CountMain();
   void NoteEscapes(PassReport& report);
   PassRecord MakeRecord() const;

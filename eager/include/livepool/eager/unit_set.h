@@ -26,6 +26,8 @@ class UnitSet {
 
   const std::vector<std::shared_ptr<Unit>>& units() const { return units_; }
   bool empty() const { return units_.empty(); }
+  // Of the largest plan, bytes: any unit of the set can take over in an arena of that size.
+  Bytes height() const { return height_; }
 
   // The unit that has the last of `keys` (not empty) at `position`, after the same keys; the one used last, if
   // there are several.
@@ -46,6 +48,7 @@ class UnitSet {
 
   std::vector<std::shared_ptr<Unit>> units_;
   std::vector<Entry> index_;  // sorted
+  Bytes height_ = 0;
 };
 
 }  // namespace livepool
