@@ -14,7 +14,10 @@ function(livepool_own_code target)
   target_compile_definitions(${target} PRIVATE NDEBUG)
   # Some toolchains link the C++ runtime statically. Were its symbols visible, those of torch's own copy and ours would
   # get mixed at run time (a stream that formats a number crashes then).
-  target_link_options(${target} PRIVATE -Wl,--exclude-libs,libstdc++.a:libgcc.a:libgcc_eh.a)
+  get_target_property(type ${target} TYPE)
+  if(type MATCHES "^(SHARED|MODULE)_LIBRARY$")
+    target_link_options(${target} PRIVATE -Wl,--exclude-libs,libstdc++.a:libgcc.a:libgcc_eh.a)
+  endif()
   if(LIVEPOOL_SANITIZE)
     target_compile_options(${target} PRIVATE -fsanitize=${LIVEPOOL_SANITIZE} -fno-omit-frame-pointer)
     target_link_options(${target} PUBLIC -fsanitize=${LIVEPOOL_SANITIZE})

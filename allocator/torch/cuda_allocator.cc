@@ -13,10 +13,12 @@ namespace {
 
 std::atomic<CudaAllocator*> instance{nullptr};
 
-// True if the calling thread's allocations are of interest: served, or reported.
+// True if the calling thread's allocations are of interest: served, or reported. A pass over host memory may be a sink,
+// too, but what it asks for here is neither.
 bool ServesOrRecords() {
   const ThreadState& thread = CurrentThread();
-  return thread.pass != nullptr || thread.sink != nullptr;
+  if (thread.pass != nullptr) return thread.pass->device().kind == DeviceId::Kind::kCuda;
+  return thread.sink != nullptr;
 }
 
 // Requests of nothing are not of interest: they have no address, and would shift the count of those that have.

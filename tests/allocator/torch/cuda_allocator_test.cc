@@ -8,6 +8,7 @@
 
 #include "allocator/torch/cuda_fake_machine.h"
 #include "allocator/torch/cuda_fake_upstream.h"
+#include "livepool/pool/server.h"
 #include "livepool/pool/thread_state.h"
 
 namespace livepool {
@@ -127,6 +128,23 @@ TEST_F(CudaAllocatorTest, WithoutARecordingUpstreamsDataPtrIsUntouched) {
   EXPECT_EQ(data.get_deleter(), base_.raw_deleter());
   EXPECT_EQ(data.get_deleter(), &FakeUpstream::Deleter);
   EXPECT_THAT(upstream_.calls, testing::Not(testing::Contains("attachAllocatorTraceTracker")));
+}
+
+TEST_F(CudaAllocatorTest, InAPassOverHostMemoryUpstreamsDataPtrIsUntouched) {
+  class HostServer final : public Server {
+   public:
+    HostServer() : Server({DeviceId::Kind::kHost, 0}) {}
+    std::byte* Serve(Bytes, StreamHandle, const void*) override { return nullptr; }
+    PlannedArena* arena() const override { return nullptr; }
+    Bytes height() const override { return 0; }
+  } pass;
+  const ThreadState before = CurrentThread();
+  CurrentThread().pass = &pass;
+  const c10::DataPtr data = base_.allocate(100);
+  const c10::DeleterFnPtr raw = base_.raw_deleter();
+  CurrentThread() = before;
+  EXPECT_EQ(data.get_deleter(), &FakeUpstream::Deleter);
+  EXPECT_EQ(raw, &FakeUpstream::Deleter);
 }
 
 TEST_F(CudaAllocatorTest, WhatOutlivesARecordingGoesToUpstreamAtLast) {
