@@ -29,7 +29,7 @@ std::shared_ptr<Unit> Unit::Make(const Kind& kind, Bytes alignment, const std::f
 }
 
 std::shared_ptr<Unit> Unit::WithoutEscapes(const Kind& kind) const {
-  SlotTable table = table_;
+  SlotTable table = bindings_.table();
   for (std::size_t i = 0; i < table.allocations.size(); ++i) {
     if (kind.escaping(static_cast<Position>(i))) table.allocations[i].range = PlannedAllocation::kUpstream;
   }
@@ -40,22 +40,11 @@ std::shared_ptr<Unit> Unit::WithoutEscapes(const Kind& kind) const {
 Unit::Unit(std::vector<Key> keys, std::uint64_t kind_hash, SlotTable table, Bytes lower_bound)
     : keys_(std::move(keys)),
       kind_hash_(kind_hash),
-      table_(std::move(table)),
+      bindings_(std::move(table)),
       lower_bound_(lower_bound),
       planned_(static_cast<std::uint32_t>(
-          std::count_if(table_.allocations.begin(), table_.allocations.end(),
+          std::count_if(bindings_.table().allocations.begin(), bindings_.table().allocations.end(),
                         [](const PlannedAllocation& each) { return each.range != PlannedAllocation::kUpstream; }))) {}
-
-Unit::~Unit() {
-  for (const auto& [arena, table] : bound_) arena->Unbind(table);
-}
-
-const BoundTable& Unit::BoundTo(PlannedArena& arena) {
-  const std::lock_guard lock(mutex_);
-  BoundTable*& table = bound_[&arena];
-  if (table == nullptr) table = arena.Bind(table_);
-  return *table;
-}
 
 std::vector<Position> Unit::LivePositions(PlannedArena& arena) {
   const BoundTable& table = BoundTo(arena);

@@ -6,19 +6,8 @@
 
 namespace livepool {
 
-ServedPlan::ServedPlan(Plan plan, SlotTable table) : plan_(std::move(plan)), table_(std::move(table)) {
-  table_.Check();
-}
-
-ServedPlan::~ServedPlan() {
-  for (const auto& [arena, table] : bound_) arena->Unbind(table);
-}
-
-const BoundTable& ServedPlan::BoundTo(PlannedArena& arena) {
-  const std::lock_guard lock(mutex_);
-  BoundTable*& table = bound_[&arena];
-  if (table == nullptr) table = arena.Bind(table_);
-  return *table;
+ServedPlan::ServedPlan(Plan plan, SlotTable table) : plan_(std::move(plan)), bindings_(std::move(table)) {
+  bindings_.table().Check();
 }
 
 PlanInService::PlanInService(Problem problem, Plan plan, SlotTable table,

@@ -72,7 +72,7 @@ TEST(PlannerSwitches, WholeSlotsHelp) {
   EXPECT_EQ(MakePlan(problem, {.skyline = false, .whole_slots = false, .search_nodes = 0}).height, 14);
 }
 
-// Alignments from 1 to 16 on sizes up to 6, against the best plan there is. (Without the orders by alignment: 85.)
+// Alignments from 1 to 16 on sizes up to 6, against the best plan there is.
 TEST(MakePlan, OfMixedAlignmentsIsMostlyTheBest) {
   int best = 0;
   for (std::uint64_t seed = 0; seed < 200; ++seed) {

@@ -4,14 +4,11 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "livepool/eager/kind.h"
-#include "livepool/pool/planned_arena.h"
-#include "livepool/pool/slot_table.h"
+#include "livepool/pool/arena_bindings.h"
 
 namespace livepool {
 
@@ -23,19 +20,16 @@ class Unit {
   static std::shared_ptr<Unit> Make(const Kind& kind, Bytes alignment, const std::function<bool()>& stop = {});
   // The same plan without the slots of what escapes by now; nothing is moved. Null if no slot is left.
   std::shared_ptr<Unit> WithoutEscapes(const Kind& kind) const;
-  ~Unit();
-  Unit(const Unit&) = delete;
-  Unit& operator=(const Unit&) = delete;
 
   const std::vector<Key>& keys() const { return keys_; }
   std::uint64_t kind_hash() const { return kind_hash_; }
-  Bytes height() const { return table_.height; }
+  Bytes height() const { return bindings_.table().height; }
   Bytes lower_bound() const { return lower_bound_; }
   // Positions that have a slot.
   std::uint32_t planned() const { return planned_; }
 
   // The slots at the addresses of `arena`. Entry i is position i.
-  const BoundTable& BoundTo(PlannedArena& arena);
+  const BoundTable& BoundTo(PlannedArena& arena) { return bindings_.On(arena); }
   // Positions whose slot in `arena` is in use.
   std::vector<Position> LivePositions(PlannedArena& arena);
 
@@ -48,12 +42,10 @@ class Unit {
 
   const std::vector<Key> keys_;
   const std::uint64_t kind_hash_;
-  const SlotTable table_;
+  ArenaBindings bindings_;
   const Bytes lower_bound_;
   const std::uint32_t planned_;
   std::atomic<std::uint64_t> last_used_{0};
-  std::mutex mutex_;  // for bound_
-  std::map<PlannedArena*, BoundTable*> bound_;
 };
 
 }  // namespace livepool

@@ -1,16 +1,14 @@
 // The plan that passes are served from, and how a better one takes its place.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 
 #include "livepool/plan/background_planner.h"
 #include "livepool/plan/plan.h"
+#include "livepool/pool/arena_bindings.h"
 #include "livepool/pool/arena_pool.h"
-#include "livepool/pool/planned_arena.h"
-#include "livepool/pool/slot_table.h"
 
 namespace livepool {
 
@@ -19,19 +17,14 @@ class ServedPlan {
  public:
   // Throws InvalidPlan if the table breaks a rule (SlotTable::Check).
   ServedPlan(Plan plan, SlotTable table);
-  ~ServedPlan();
-  ServedPlan(const ServedPlan&) = delete;
-  ServedPlan& operator=(const ServedPlan&) = delete;
 
   const Plan& plan() const { return plan_; }
-  const SlotTable& table() const { return table_; }
-  const BoundTable& BoundTo(PlannedArena& arena);
+  const SlotTable& table() const { return bindings_.table(); }
+  const BoundTable& BoundTo(PlannedArena& arena) { return bindings_.On(arena); }
 
  private:
   const Plan plan_;
-  const SlotTable table_;
-  std::mutex mutex_;  // for bound_
-  std::map<PlannedArena*, BoundTable*> bound_;
+  ArenaBindings bindings_;
 };
 
 // Note [Swapping plans]
