@@ -8,6 +8,7 @@
 #include "livepool/eager/eager_pass.h"
 #include "livepool/eager/planning_thread.h"
 #include "livepool/eager/scopes.h"
+#include "livepool/pool/forked.h"
 #include "livepool/pool/thread_state.h"
 #include "livepool/torch/install.h"
 
@@ -79,7 +80,7 @@ thread_local PassScope::Running* PassScope::Running::innermost = nullptr;
 
 PassScope::PassScope(const std::string& name) : exceptions_(std::uncaught_exceptions()) {
   (void)PoolOf(kHost);
-  if (!GetEnv().enabled || Running::ThreadIsTaken() || PlanningThread::OfProcess().forked()) return;
+  if (!GetEnv().enabled || Running::ThreadIsTaken() || InForkedChild()) return;
   std::shared_ptr<ScopePlans> scope = AllScopes().Of(name);
   if (Running::Runs(scope.get())) return;
   running_ = std::make_unique<Running>(std::move(scope), __builtin_frame_address(0));
@@ -91,13 +92,15 @@ void PassScope::End(bool failed) {
     throw Error("livepool: scope '" + running_->pass.scope().name() +
                 "' was entered by another thread; leave it on the thread that entered it");
   }
-  if (Running::innermost == running_.get() && Running::ThreadIsTaken()) {
+  const bool forked = InForkedChild();  // then the thread is served from no pass any more
+  if (!forked && Running::innermost == running_.get() && Running::ThreadIsTaken()) {
     throw Error("livepool: scope '" + running_->pass.scope().name() +
                 "' cannot be left inside a capture or a replay that began in it");
   }
   if (failed) running_->pass.Abandon();
   running_->Leave();
-  if (PlanningThread::OfProcess().forked()) {
+  if (forked) {
+    CurrentThread() = {};
     (void)running_.release();  // what is learnt may be locked for ever
   } else {
     running_.reset();
@@ -122,7 +125,7 @@ ScopeStats StatsOfScope(const std::string& name) {
 }
 
 std::vector<std::pair<std::string, ScopeStats>> StatsOfScopes() {
-  if (!Installed(DeviceId::Kind::kHost) || PlanningThread::OfProcess().forked()) return {};
+  if (!Installed(DeviceId::Kind::kHost) || InForkedChild()) return {};
   return AllScopes().Stats();
 }
 
