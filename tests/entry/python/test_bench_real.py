@@ -50,7 +50,7 @@ def latency(*args):
 
 
 def figures_of(model, stdout):
-    line, = [line for line in stdout.splitlines() if line.startswith(model)]
+    line, = [line for line in stdout.splitlines() if line.strip().startswith(model)]
     return line.split()[1:]
 
 

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 import torch
+import torch.utils.flop_counter
 import torch.nn.functional as F
 from torch import nn
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import torch
 from rich import box
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -14,6 +13,7 @@ import livepool
 from livepool.bench import compare, models, timing
 from livepool.bench.progress import Progress
 from livepool.bench.result import one_line
+from livepool.bench.table import print_whole
 
 CAPTURED, OTHER = 0, 1  # seeds of the inputs
 
@@ -102,8 +102,7 @@ def show(device, batch, dtype, results, file=None):
     for result in results:
         figures = [getattr(result, name) for _, name in COLUMNS]
         table.add_row(result.model, *("-" if f is None else str(f) if isinstance(f, int) else f"{f:.2f}" for f in figures))
-    console = Console(file=file, highlight=False, width=120)
-    console.print(table)
+    console = print_whole(table, file)
     console.print(Text(f"{device}, batch {batch}, {dtype}. Median ms of one call, each waited for; all ways in turn, in one process."))
     for result in results:
         if result.problem:

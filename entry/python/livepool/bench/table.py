@@ -63,13 +63,18 @@ def make(device, results):
     return table
 
 
-def show(device, results, file=None):
+def print_whole(table, file=None):
+    """Prints a table of which no figure is ever cut: one wider than the terminal wraps there. Returns a console for the
+    text below it."""
+    wide = Console(file=file, highlight=False, width=1000)
+    wide.print(table, width=table.__rich_measure__(wide, wide.options).maximum)
     console = Console(file=file, highlight=False)
-    table = make(device, results)
-    width = console.width
-    console.width = 1000  # no figure is ever cut: a table wider than the terminal wraps there
-    console.print(table, width=table.__rich_measure__(console, console.options).maximum)
-    console.width = max(width, 80)
+    console.width = max(console.width, 80)
+    return console
+
+
+def show(device, results, file=None):
+    console = print_whole(make(device, results), file)
     console.print(Text(caption(device, results)))
     for result in results:
         if result.problem:
