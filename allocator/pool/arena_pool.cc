@@ -131,6 +131,7 @@ Bytes ArenaPool::Trim() {
 }
 
 void ArenaPool::CheckTrim() const {
+  if (InForkedChild()) return;  // nothing is trimmed there, whatever threads held at the fork
   const auto refuse = [&](const std::string& why) {
     throw ArenaInUse("livepool: the arenas of " + device_.Name() + " cannot be trimmed now: " + why);
   };
