@@ -45,8 +45,8 @@ struct SkylineRule {
 // sections).
 std::vector<SkylineRule> SkylineRules() {
   return {
-      {{Key::kArea, Key::kSize}, std::nullopt},                  // AZ
       {{Key::kLifetime, Key::kArea, Key::kPeak}, std::nullopt},  // WAT
+      {{Key::kArea, Key::kSize}, std::nullopt},                  // AZ
       {{Key::kBirth, Key::kSize}, 0.02},                         // LZ
       {{Key::kPeak, Key::kLifetime, Key::kArea}, 0.02},          // TWA
       {{Key::kPeak, Key::kLifetime, Key::kArea}, std::nullopt},  // TWA

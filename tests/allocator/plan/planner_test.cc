@@ -50,7 +50,7 @@ INSTANTIATE_TEST_SUITE_P(HandMade, PlannerOptionsTest,
 TEST(PlannerSwitches, ShortcutsSpareTheRules) {
   const Problem problem = HandMade("AllTogether");
   EXPECT_EQ(MakePlan(problem).algorithm, "stack");
-  EXPECT_EQ(MakePlan(problem, {.shortcuts = false}).algorithm, "skyline by area, size");
+  EXPECT_EQ(MakePlan(problem, {.shortcuts = false}).algorithm, "skyline by lifetime, area, peak");
 }
 
 // A switch that never lowered a plan would only cost time. The search would find all of these.
@@ -151,7 +151,7 @@ TEST(MakePlan, OfOneFixedBuffer) {
 }
 
 TEST(MakePlan, StopsAtTheFirstRuleThatReachesTheBound) {
-  EXPECT_EQ(MakePlan(HandMade("Chain")).algorithm, "skyline by area, size");
+  EXPECT_EQ(MakePlan(HandMade("Chain")).algorithm, "skyline by lifetime, area, peak");
   EXPECT_EQ(MakePlan(HandMade("Chain"), {.skyline = false}).algorithm, "offset best fit by birth, size");
 }
 
