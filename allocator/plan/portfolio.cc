@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include "offset_best_fit.h"
 #include "order.h"
@@ -16,6 +17,8 @@ namespace {
 
 // Offset best fit runs up to this many overlapping pairs: about 50 ms.
 constexpr std::uint64_t kMaxPairs = 1'000'000;
+// From this many buffers on there may be time for a single rule.
+constexpr std::size_t kHuge = 100'000;
 
 // Buffers a and b overlap if the later one of them begins while the other one lives: so at each birth, all that are
 // alive then.
@@ -42,20 +45,23 @@ struct SkylineRule {
 };
 
 // The letters name an order in minimalloc's way (W: lifetime, A: area, T: peak, Z: size, U: death, L: birth, C:
-// sections).
-std::vector<SkylineRule> SkylineRules() {
-  return {
+// sections). Lifetime comes first, as it is enough for most traces of models. A huge problem takes seconds for each
+// rule, and its first one is a better one for random buffers, though slower.
+std::vector<SkylineRule> SkylineRules(std::size_t buffers) {
+  std::vector<SkylineRule> rules = {
       {{Key::kLifetime, Key::kArea, Key::kPeak}, std::nullopt},  // WAT
+      {{Key::kPeak, Key::kLifetime, Key::kArea}, std::nullopt},  // TWA
       {{Key::kArea, Key::kSize}, std::nullopt},                  // AZ
       {{Key::kBirth, Key::kSize}, 0.02},                         // LZ
       {{Key::kPeak, Key::kLifetime, Key::kArea}, 0.02},          // TWA
-      {{Key::kPeak, Key::kLifetime, Key::kArea}, std::nullopt},  // TWA
       {{Key::kLifetime, Key::kArea, Key::kPeak}, 0.1},           // WAT
       {{Key::kDeath, Key::kSize}, 0.1},                          // UZ
       {{Key::kSections, Key::kSize}, 0.1},                       // CZ
       {{Key::kSize, Key::kLifetime}, 1.0},                       // ZW
       {{Key::kPeak, Key::kArea, Key::kLifetime}, std::nullopt},  // TAW
   };
+  if (buffers >= kHuge) std::swap(rules[0], rules[4]);
+  return rules;
 }
 
 std::string NameOf(const SkylineRule& rule) {
@@ -94,7 +100,7 @@ std::vector<Rule> Portfolio(const Problem& problem, const Sections& sections, co
   const bool only_best_fit = !options.skyline && (fixed || !options.whole_slots);
   std::vector<Rule> rules;
   if (options.skyline) {
-    for (const SkylineRule& rule : SkylineRules()) {
+    for (const SkylineRule& rule : SkylineRules(problem.buffers.size())) {
       rules.push_back({NameOf(rule), true, [&problem, &sections, &tree, rule, bound](Bytes limit) {
                          return Skyline(problem, sections, tree,
                                         {SortBuffers(problem, sections, rule.order), rule.tightness, bound}, limit);

@@ -14,6 +14,9 @@
 namespace livepool {
 namespace {
 
+// So many passes have a turn at being the first; each costs a plan of all passes.
+constexpr std::size_t kMaxFirst = 4;
+
 // One shared buffer, and where it is in each pass that has it.
 struct Shared {
   std::vector<std::pair<std::size_t, std::size_t>> places;  // pass, index in its problem; by pass
@@ -143,7 +146,7 @@ std::optional<SharedArenaPlan> PlanPasses(Joint joint, const std::vector<std::si
 
 SharedArenaPlan MakeSharedArenaPlan(const SharedArena& arena, const PlannerOptions& options) {
   const Joint joint(arena);
-  const std::vector<std::size_t> order = FullestFirst(arena.passes);
+  std::vector<std::size_t> order = FullestFirst(arena.passes);
   Bytes bound = 0;
   for (const Problem& pass : arena.passes) {
     const Plan alone = MakePlan(pass, options);
@@ -152,7 +155,10 @@ SharedArenaPlan MakeSharedArenaPlan(const SharedArena& arena, const PlannerOptio
   Joint from_below = joint;
   from_below.PutSharedAtTheBottom();
   SharedArenaPlan best = *PlanPasses(std::move(from_below), order, options);
-  if (best.height > bound) {
+  // Whoever is planned first chooses for the others.
+  for (std::size_t first = 0; first < std::min(order.size(), kMaxFirst) && best.height > bound; ++first) {
+    std::rotate(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(first),
+                order.begin() + static_cast<std::ptrdiff_t>(first) + 1);
     const std::optional<SharedArenaPlan> other = PlanPasses(joint, order, options);
     if (other && other->height < best.height) best = *other;
   }

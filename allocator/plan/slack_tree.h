@@ -13,6 +13,9 @@ namespace livepool {
 //
 // Invariant: the value at section s is the sum of `added` over all nodes above and at s's leaf, and
 //     least(node) = added(node) + min over the children of least(child).
+//
+// Both walk up from the leaves beside the range. The range is what lies between the two paths, hence the right sibling of
+// a node on the left path wherever that is a left child, and the other way round, until the paths meet in siblings.
 class SlackTree {
  public:
   struct Least {
@@ -28,14 +31,19 @@ class SlackTree {
   Least LeastIn(const SectionRange& range) const;
 
  private:
-  void Subtract(std::size_t node, const SectionRange& below, const SectionRange& range, Bytes waste);
-  void Find(std::size_t node, const SectionRange& below, Bytes above, const SectionRange& range, Least& least) const;
+  struct Node {
+    Bytes least = 0;
+    Bytes added = 0;
+  };
+
+  // There is a leaf before the first section, and one after the last.
+  std::size_t LeafOf(SectionIndex section) const { return leaf_count_ + 1 + section; }
+  static bool AreSiblings(std::size_t a, std::size_t b) { return (a ^ b) == 1; }
   // The leftmost section below `node` that holds its least.
   SectionIndex ArgLeast(std::size_t node) const;
 
-  std::size_t leaf_count_;    // a power of two
-  std::vector<Bytes> least_;  // by node: 1 is the root, 2i and 2i + 1 the children of i
-  std::vector<Bytes> added_;  // by node
+  std::size_t leaf_count_;   // a power of two
+  std::vector<Node> nodes_;  // 1 is the root, 2i and 2i + 1 the children of i
 };
 
 }  // namespace livepool

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -153,6 +154,22 @@ TEST(MakePlan, OfOneFixedBuffer) {
 TEST(MakePlan, StopsAtTheFirstRuleThatReachesTheBound) {
   EXPECT_EQ(MakePlan(HandMade("Chain")).algorithm, "skyline by lifetime, area, peak");
   EXPECT_EQ(MakePlan(HandMade("Chain"), {.skyline = false}).algorithm, "offset best fit by birth, size");
+}
+
+// With 100,000 buffers each rule takes a while, and there may be time for one only.
+TEST(MakePlan, OfAHugeProblemIsGoodAtTheFirstRule) {
+  std::mt19937_64 random(1);
+  Problem problem;
+  for (std::int64_t id = 0; id < 100'000; ++id) {
+    const auto birth = static_cast<Time>(random() % 100'000);
+    const auto length = static_cast<Time>(1 + random() % (random() % 1000 == 0 ? 10'000 : 200));
+    problem.buffers.push_back(
+        {.id = id, .lifetime = {birth, birth + length}, .size = static_cast<Bytes>(1 + random() % (1 << 20))});
+  }
+  const Plan plan = MakePlan(problem, {}, [](const Plan&) { return false; });
+  EXPECT_EQ(plan.algorithm, "skyline by peak, lifetime, area, tight at 2 %");
+  EXPECT_LE(static_cast<double>(plan.height), 1.03 * static_cast<double>(plan.lower_bound));
+  EXPECT_EQ(Validate(problem, plan).message, "");
 }
 
 TEST(MakePlan, WorksAroundFixedBuffers) {

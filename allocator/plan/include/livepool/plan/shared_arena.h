@@ -41,10 +41,10 @@ struct SharedArenaPlan {
   friend bool operator==(const SharedArenaPlan&, const SharedArenaPlan&) = default;
 };
 
-// The lower of two plans: the passes one by one, the one with the most live bytes first, each keeping the offsets that
-// shared buffers have got before; and all shared buffers at the bottom, largest first, and every pass around them. The
-// second is always possible, and the best where shared buffers live all the time. A function of its arguments, as
-// MakePlan.
+// The lowest of several plans. One has all shared buffers at the bottom, largest first, and every pass around them: it is
+// always possible, and the best where shared buffers live all the time. In the others the passes are planned one by one,
+// and keep the offsets that shared buffers have got before: each of the four passes with the most live bytes is the first
+// in one of them, and the others follow by live bytes. A function of its arguments, as MakePlan.
 // Throws InvalidInput as MakePlan does for each pass, and if shared buffers of one id differ.
 [[nodiscard]] SharedArenaPlan MakeSharedArenaPlan(const SharedArena& arena, const PlannerOptions& options = {});
 
