@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <new>
+#include <unordered_set>
 #include <utility>
 
 #include "livepool/base/error.h"
@@ -78,7 +79,9 @@ bool EagerPass::Borrow() {
   barred_ = !GetEnv().enabled || (device_calls_.may_serve && !device_calls_.may_serve());
   if (barred_) return false;
   try {
-    arena_ = &pool_.Borrow(start_.units->height());
+    const Bytes height = start_.units->height();
+    // A device's streams are put in order between passes, and only if no live slot is in the way.
+    arena_ = &pool_.Borrow(height, device_calls_.begin ? 0 : height / kToleratedShare);
   } catch (const OutOfMemory&) {
     barred_ = true;
     return false;
@@ -123,8 +126,9 @@ void EagerPass::OnFree(DeviceId device, const void* address) {
 void EagerPass::NoteEscapes(PassReport& report) {
   arena_->ApplyRemoteFrees();
   if (arena_->LiveBytes() == 0) return;
+  const std::unordered_set<const Slot*> served(slots_.begin(), slots_.end());
   for (Unit* unit : used_) {
-    for (const Position position : unit->LivePositions(*arena_)) {
+    for (const Position position : unit->LivePositions(*arena_, served)) {
       report.escaped.emplace_back(unit->kind_hash(), position);
     }
   }

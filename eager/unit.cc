@@ -46,12 +46,12 @@ Unit::Unit(std::vector<Key> keys, std::uint64_t kind_hash, SlotTable table, Byte
           std::count_if(bindings_.table().allocations.begin(), bindings_.table().allocations.end(),
                         [](const PlannedAllocation& each) { return each.range != PlannedAllocation::kUpstream; }))) {}
 
-std::vector<Position> Unit::LivePositions(PlannedArena& arena) {
+std::vector<Position> Unit::LivePositions(PlannedArena& arena, const std::unordered_set<const Slot*>& served) {
   const BoundTable& table = BoundTo(arena);
   std::vector<Position> live;
   for (std::size_t i = 0; i < table.entries.size(); ++i) {
     const Slot* slot = table.entries[i].slot;
-    if (slot != nullptr && slot->live > 0) live.push_back(static_cast<Position>(i));
+    if (slot != nullptr && slot->live > 0 && served.contains(slot)) live.push_back(static_cast<Position>(i));
   }
   return live;
 }

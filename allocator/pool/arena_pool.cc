@@ -36,7 +36,8 @@ PlannedArena& ArenaPool::MakeArenaLocked() {
 
 // Best fit: the smallest arena that has enough mapped, else the one that lacks least. Otherwise passes of several
 // sizes at once would swap arenas until each arena has the size of the largest pass.
-PlannedArena* ArenaPool::HoldFree(Bytes height) {
+// An arena without live slots is better than one with some, if nothing must grow for that.
+PlannedArena* ArenaPool::HoldFree(Bytes height, Bytes tolerated) {
   struct Candidate {
     bool must_grow;
     Bytes distance;
@@ -49,21 +50,29 @@ PlannedArena* ArenaPool::HoldFree(Bytes height) {
     candidates[i] = {.must_grow = spare < 0, .distance = spare < 0 ? -spare : spare, .index = i};
   }
   std::sort(candidates.begin(), candidates.end());
-  for (const Candidate& candidate : candidates) {
+  const auto hold = [&](const Candidate& candidate, Bytes most_live) {
     PlannedArena& arena = *arenas_[candidate.index];
-    if (!arena.TryHold()) continue;
-    if (arena.RangeFree(height)) return &arena;
+    if (!arena.TryHold()) return false;
+    if (arena.LiveBelow(height) <= most_live) return true;
     arena.Release();
+    return false;
+  };
+  for (const Bytes most_live : {Bytes{0}, tolerated}) {
+    for (const Candidate& candidate : candidates) {
+      if (candidate.must_grow && most_live < tolerated) break;
+      if (hold(candidate, most_live)) return arenas_[candidate.index];
+    }
+    if (most_live == tolerated) break;
   }
   return nullptr;
 }
 
-PlannedArena& ArenaPool::Borrow(Bytes height) {
+PlannedArena& ArenaPool::Borrow(Bytes height, Bytes tolerated) {
   if (InForkedChild()) {
     throw ArenasExhausted("livepool: a forked process is served by PyTorch's own allocator alone", height);
   }
   try {
-    PlannedArena* found = HoldFree(height);
+    PlannedArena* found = HoldFree(height, tolerated);
     if (found == nullptr) {
       const std::lock_guard lock(mutex_);
       found = &MakeArenaLocked();
@@ -78,7 +87,7 @@ PlannedArena& ArenaPool::Borrow(Bytes height) {
 
 bool ArenaPool::TryBorrow(PlannedArena& arena, Bytes height) {
   if (InForkedChild() || !arena.TryHold()) return false;
-  if (!arena.RangeFree(height)) {
+  if (arena.LiveBelow(height) > 0) {
     arena.Release();
     return false;
   }

@@ -8,9 +8,15 @@ const std::byte* LiveList::End() const {
   return end;
 }
 
+Bytes LiveList::BytesBelow(const std::byte* end) const {
+  Bytes sum = 0;
+  for (const Slot* slot = head_.next; slot != nullptr && slot->begin < end; slot = slot->next) sum += slot->size;
+  return sum;
+}
+
 Bytes LiveList::LiveBytes() const {
   Bytes sum = 0;
-  for (const Slot* slot = head_.next; slot != nullptr; slot = slot->next) sum += slot->size;
+  ForEach([&](const Slot& slot) { sum += slot.size; });
   return sum;
 }
 

@@ -18,6 +18,7 @@
 namespace livepool {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using testing::FakePool;
 using testing::Keys;
@@ -112,6 +113,29 @@ TEST_F(EagerPassTest, WhatEscapesGoesUpstreamNextTime) {
   EXPECT_EQ(scope_->Stats().upstream, 1);
   Free(nullptr, first);
   EXPECT_FALSE(pass_with_output().hit);
+}
+
+TEST_F(EagerPassTest, WhatAnEarlierPassKeepsCostsSlotsAndNoSecondArena) {
+  Learn(kModel);
+  const Bytes held = fake_.pool->Stats().arena_bytes;
+  Tensor kept;
+  {
+    const auto pass = Begin();
+    for (const Key& key : Keys(kModel)) {
+      const Tensor tensor = Allocate(*pass, key, nullptr);
+      if (kept.address == nullptr) {
+        kept = tensor;
+      } else {
+        Free(pass.get(), tensor);
+      }
+    }
+  }
+  ASSERT_TRUE(kept.hit);
+  EXPECT_THAT(Run(kModel), Contains(true));
+  EXPECT_EQ(fake_.pool->Stats().arena_bytes, held);
+  EXPECT_EQ(scope_->Stats().upstream, 1) << "what escaped once goes upstream the next time";
+  Free(nullptr, kept);
+  EXPECT_THAT(Run(kModel), ElementsAre(false, true, true, true, true, true));
 }
 
 TEST_F(EagerPassTest, ASlotThatIsStillInUseIsNotServed) {

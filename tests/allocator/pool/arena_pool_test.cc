@@ -115,6 +115,24 @@ TEST(ArenaPoolTest, APlanBelowASquatterRunsBesideIt) {
   fake.pool->Return(below);
 }
 
+// A pass that can do with a few misses spares the memory of a second arena.
+TEST(ArenaPoolTest, LiveSlotsMayBeTolerated) {
+  const FakePool fake;
+  PlannedArena& squatted = fake.pool->Borrow(8_KiB);
+  std::byte* const squatter = Occupy(squatted, 0, 64);
+  fake.pool->Return(squatted);
+  PlannedArena& small = fake.pool->Borrow(4_KiB);
+  EXPECT_NE(&small, &squatted);
+  fake.pool->Return(small);
+
+  EXPECT_EQ(Loan(*fake.pool, 8_KiB, /*tolerated=*/64).get(), &squatted);
+  EXPECT_EQ(small.arena().mapped(), 4_KiB);
+  EXPECT_EQ(Loan(*fake.pool, 8_KiB, /*tolerated=*/63).get(), &small);
+  // Now the other one need not grow any more.
+  EXPECT_EQ(Loan(*fake.pool, 8_KiB, /*tolerated=*/64).get(), &small);
+  squatted.Free(squatter);
+}
+
 TEST(ArenaPoolTest, FindsTheArenaOfAnAddress) {
   const FakePool fake;
   const Loan a(*fake.pool, 4_KiB);

@@ -35,7 +35,7 @@ TEST_F(LiveListTest, IsEmptyAtFirst) {
   EXPECT_TRUE(list_.empty());
   EXPECT_EQ(list_.End(), nullptr);
   EXPECT_EQ(list_.LiveBytes(), 0);
-  EXPECT_FALSE(list_.AnyBelow(At(4096)));
+  EXPECT_EQ(list_.BytesBelow(At(4096)), 0);
   EXPECT_TRUE(list_.CheckInvariants());
 }
 
@@ -77,12 +77,14 @@ TEST_F(LiveListTest, RefusesEveryOverlapAndChangesNothing) {
 }
 
 TEST_F(LiveListTest, AsksForLiveBytesBelowAnAddress) {
-  Slot a;
+  Slot a, b;
   ASSERT_TRUE(Insert(a, 128, 128));
-  EXPECT_FALSE(list_.AnyBelow(At(0)));
-  EXPECT_FALSE(list_.AnyBelow(At(128)));
-  EXPECT_TRUE(list_.AnyBelow(At(129)));
-  EXPECT_TRUE(list_.AnyBelow(At(4096)));
+  ASSERT_TRUE(Insert(b, 512, 64));
+  EXPECT_EQ(list_.BytesBelow(At(0)), 0);
+  EXPECT_EQ(list_.BytesBelow(At(128)), 0);
+  EXPECT_EQ(list_.BytesBelow(At(129)), 128);
+  EXPECT_EQ(list_.BytesBelow(At(512)), 128);
+  EXPECT_EQ(list_.BytesBelow(At(4096)), 128 + 64);
 }
 
 TEST_F(LiveListTest, RemembersTheLeftNeighbour) {

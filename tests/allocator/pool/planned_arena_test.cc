@@ -198,12 +198,12 @@ TEST_F(PlannedArenaTest, FreesOfUnknownAddressesAreIgnored) {
   EXPECT_EQ(arena_.LiveBytes(), 0);
 }
 
-TEST_F(PlannedArenaTest, TellsWhichBytesAreFree) {
+TEST_F(PlannedArenaTest, TellsHowManyBytesAreLiveBelow) {
   const BoundTable& table = *arena_.Bind(OneOpEach({{128, 64}}));
-  EXPECT_TRUE(arena_.RangeFree(64_KiB));
+  EXPECT_EQ(arena_.LiveBelow(64_KiB), 0);
   ASSERT_NE(Serve(table, 0), nullptr);
-  EXPECT_TRUE(arena_.RangeFree(128));
-  EXPECT_FALSE(arena_.RangeFree(129));
+  EXPECT_EQ(arena_.LiveBelow(128), 0);
+  EXPECT_EQ(arena_.LiveBelow(129), 64);
   arena_.Free(At(128));
 }
 

@@ -7,7 +7,7 @@ namespace livepool::testing {
 
 class Loan {
  public:
-  Loan(ArenaPool& pool, Bytes height) : pool_(pool), arena_(pool.Borrow(height)) {}
+  Loan(ArenaPool& pool, Bytes height, Bytes tolerated = 0) : pool_(pool), arena_(pool.Borrow(height, tolerated)) {}
   ~Loan() { pool_.Return(arena_); }
   Loan(const Loan&) = delete;
   Loan& operator=(const Loan&) = delete;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <unordered_set>
 #include <vector>
 
 #include "livepool/eager/kind.h"
@@ -30,8 +31,8 @@ class Unit {
 
   // The slots at the addresses of `arena`. Entry i is position i.
   const BoundTable& BoundTo(PlannedArena& arena) { return bindings_.On(arena); }
-  // Positions whose slot in `arena` is in use.
-  std::vector<Position> LivePositions(PlannedArena& arena);
+  // Positions whose slot in `arena` is in use and among `served`.
+  std::vector<Position> LivePositions(PlannedArena& arena, const std::unordered_set<const Slot*>& served);
 
   // When a pass last followed it, on a clock that only orders.
   std::uint64_t last_used() const { return last_used_.load(std::memory_order_relaxed); }

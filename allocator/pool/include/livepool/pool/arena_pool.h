@@ -39,9 +39,10 @@ class ArenaPool {
   DeviceId device() const { return device_; }
   Backend& backend() const { return *backend_; }
 
-  // An arena with `height` bytes mapped, held by the calling thread, none of whose live slots lies below
-  // `height`. Throws OutOfMemory, also if all kMaxArenas are taken, and in a forked child. Give it back with Return.
-  PlannedArena& Borrow(Bytes height);
+  // An arena with `height` bytes mapped, held by the calling thread, whose live slots below `height` have at most
+  // `tolerated` bytes; none if that spares memory. Throws OutOfMemory, also if all kMaxArenas are taken, and in a forked
+  // child. Give it back with Return.
+  PlannedArena& Borrow(Bytes height, Bytes tolerated = 0);
   // The same for one arena; false if somebody else holds it, or if a live slot lies below `height`.
   bool TryBorrow(PlannedArena& arena, Bytes height);
   void Return(PlannedArena& arena);
@@ -67,7 +68,7 @@ class ArenaPool {
   PoolStats Stats() const;
 
  private:
-  PlannedArena* HoldFree(Bytes height);  // null: none is free
+  PlannedArena* HoldFree(Bytes height, Bytes tolerated);  // null: there is none
   PlannedArena& MakeArenaLocked();
   void GrowHeld(PlannedArena& arena, Bytes height);
   void GrowOrThrow(PlannedArena& arena, Bytes height);

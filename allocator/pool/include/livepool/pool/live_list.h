@@ -16,8 +16,8 @@ class LiveList {
   // Unlinks a slot that Insert has linked.
   void Remove(Slot& slot);
   bool empty() const { return head_.next == nullptr; }
-  // True if a live slot has a byte in [base, base + size) of the arena.
-  bool AnyBelow(const std::byte* end) const { return head_.next != nullptr && head_.next->begin < end; }
+  // The sizes of all live slots that have a byte below `end`.
+  Bytes BytesBelow(const std::byte* end) const;
   // The end of the last live slot, or null.
   const std::byte* End() const;
   Bytes LiveBytes() const;

@@ -72,8 +72,8 @@ class PlannedArena {
   // Any thread.
   bool held() const { return holder_.load(std::memory_order_relaxed) != nullptr; }
   ArenaPicture Picture();
-  // The holder only: true if no live slot of any plan covers a byte below `height`.
-  bool RangeFree(Bytes height) { return !live_.AnyBelow(arena_.base() + height); }
+  // The holder only: the sizes of the live slots, of all plans, that cover a byte below `height`.
+  Bytes LiveBelow(Bytes height) const { return live_.BytesBelow(arena_.base() + height); }
 
   // The holder only: hands out the entry's range for `size` bytes (rounded), or null if a live slot covers
   // a byte of it. With `join`, the range's own live owner may share it.
