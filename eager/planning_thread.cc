@@ -37,13 +37,8 @@ bool PlanningThread::stopping() const {
   return stopping_;
 }
 
-bool PlanningThread::forked() const {
-  const std::lock_guard lock(mutex_);
-  return forked_;
-}
-
 void PlanningThread::AfterForkInChild() {
-  forked_ = stopping_ = true;
+  stopping_ = true;
   new std::thread(std::move(thread_));  // nobody is there to be joined
   mutex_.unlock();
 }

@@ -1,4 +1,4 @@
-"""What the Python tests of capture and replay share.
+"""What the Python tests share: GPU tests where there is no GPU, and the fixtures of capture and replay.
 
 `livepool` gives the package, installed for the CPU, or skips; `check` is the one question that most tests ask:
 does a replay give eager's result, byte for byte, on bytes that the capture has not seen?
@@ -12,6 +12,20 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+
+
+def pytest_collection_modifyitems(items):
+    """A test marked `gpu` is skipped, with its reason, where torch sees no CUDA device."""
+    marked = [item for item in items if item.get_closest_marker("gpu")]
+    if not marked:
+        return
+    try:
+        import torch
+    except ImportError:
+        torch = None
+    if torch is None or not torch.cuda.is_available():
+        for item in marked:
+            item.add_marker(pytest.mark.skip(reason="needs a CUDA device; scripts/gpu-test runs it"))
 
 
 @pytest.fixture(scope="session")

@@ -21,8 +21,7 @@ run_tests() {
   fi
 
   say "runs pytest"
-  (cd "$ROOT" && PYTHONPATH="$ROOT/scripts/lib:$PYTHONPATH" "$PYTHON" -m pytest -p pytest_needs_gpu -rs -q \
-    --junitxml "$RESULTS/pytest.xml" "${pytest_filter[@]}") && code=0 || code=$?
+  (cd "$ROOT" && "$PYTHON" -m pytest -rs -q --junitxml "$RESULTS/pytest.xml" "${pytest_filter[@]}") && code=0 || code=$?
   runs+=(pytest "$code" "$RESULTS/pytest.xml")
 
   for sanitizer in "${@:2}"; do

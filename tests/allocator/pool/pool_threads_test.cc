@@ -11,7 +11,6 @@
 #include <chrono>
 #include <cstdint>
 #include <cstring>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <random>
@@ -22,6 +21,7 @@
 
 #include "allocator/pool/test_tables.h"
 #include "allocator/pool/trace_options.h"
+#include "livepool/pool/arena_bindings.h"
 #include "livepool/pool/pass.h"
 
 namespace livepool {
@@ -70,27 +70,6 @@ SlotTable MakeTable(Bytes shift) {
   return testing::TableOf(ranges, ops);
 }
 
-// What an exec graph is for the pool: a table, bound once to each arena that it meets.
-class Graph {
- public:
-  explicit Graph(SlotTable table) : table_(std::move(table)) {}
-  ~Graph() {
-    for (const auto& [arena, bound] : bound_) arena->Unbind(bound);
-  }
-  const SlotTable& table() const { return table_; }
-  const BoundTable& BoundTo(PlannedArena& arena) {
-    const std::lock_guard lock(mutex_);
-    BoundTable*& bound = bound_[&arena];
-    if (bound == nullptr) bound = arena.Bind(table_);
-    return *bound;
-  }
-
- private:
-  const SlotTable table_;
-  std::mutex mutex_;
-  std::map<PlannedArena*, BoundTable*> bound_;
-};
-
 class PoolThreadsTest : public ::testing::Test {
  protected:
   void FreeChecked(std::byte* address, unsigned char pattern) {
@@ -107,7 +86,7 @@ class PoolThreadsTest : public ::testing::Test {
     if (wrong_.size() < 5) wrong_.push_back(what);
   }
 
-  void RunPass(Graph& graph, std::size_t worker, std::mt19937_64& random) {
+  void RunPass(ArenaBindings& graph, std::size_t worker, std::mt19937_64& random) {
     struct Tensor {
       std::byte* address;
       unsigned char pattern;
@@ -115,7 +94,7 @@ class PoolThreadsTest : public ::testing::Test {
     std::vector<Tensor> own;
     PlannedArena& arena = fake_.pool->Borrow(graph.table().height);
     {
-      Pass pass(*fake_.pool, arena, graph.BoundTo(arena), nullptr, random() % 8 == 0 ? Fill::kNan : Fill::kNone);
+      Pass pass(*fake_.pool, arena, graph.On(arena), nullptr, random() % 8 == 0 ? Fill::kNan : Fill::kNone);
       for (std::size_t i = 0; i < 3 * kSlots; ++i) {
         const std::size_t op = random() % kSlots;
         const Bytes size = graph.table().allocations[op].size;
@@ -151,9 +130,9 @@ class PoolThreadsTest : public ::testing::Test {
 
   void Work(std::size_t worker, std::uint64_t seed, std::int64_t passes) {
     std::mt19937_64 random(seed * kWorkers + worker);
-    std::unique_ptr<Graph> own;
+    std::unique_ptr<ArenaBindings> own;
     for (std::int64_t i = 0; i < passes; ++i) {
-      if (i % 16 == 0) own = std::make_unique<Graph>(MakeTable(static_cast<Bytes>(random() % 8) * 64));
+      if (i % 16 == 0) own = std::make_unique<ArenaBindings>(MakeTable(static_cast<Bytes>(random() % 8) * 64));
       RunPass(i % 2 == 0 ? *own : shared_, worker, random);
     }
   }
@@ -171,7 +150,7 @@ class PoolThreadsTest : public ::testing::Test {
   }
 
   FakePool fake_;
-  Graph shared_{MakeTable(0)};
+  ArenaBindings shared_{MakeTable(0)};
   std::array<std::array<Mailbox, kReceivers>, kWorkers> mailboxes_;
   std::atomic<std::size_t> working_{kWorkers};
   std::atomic<std::int64_t> hits_{0};

@@ -31,8 +31,6 @@ class PlanningThread {
   // The one of this process. It is never destroyed, and stops when the process exits. In a forked child it has stopped:
   // the thread is the parent's, and what it had locked stays locked.
   static PlanningThread& OfProcess();
-  // True in a forked child of a process that had one.
-  bool forked() const;
 
  private:
   void Loop();
@@ -45,7 +43,6 @@ class PlanningThread {
   std::condition_variable changed_;
   std::deque<std::function<void()>> jobs_;  // the first one is running
   bool stopping_ = false;
-  bool forked_ = false;
   std::thread thread_;
 };
 
