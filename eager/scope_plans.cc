@@ -100,6 +100,7 @@ void ScopePlans::LearnLocked(const PassReport& report) {
   const std::uint64_t hash = record.Hash();
   Known* known = FindLocked(hash);
   if (known == nullptr) {
+    stats_.recorded_peak_bytes = std::max(stats_.recorded_peak_bytes, record.LivePeak());
     const std::int64_t requests = report.hits + report.misses + report.upstream;
     AddKindLocked(record, hash, report.hits * 2 >= requests);
   } else if (known->kind.keys() == record.keys) {  // else only the hashes are equal, by chance

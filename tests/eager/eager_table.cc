@@ -1,11 +1,14 @@
 // Prints what the plans of scopes hit: one row for each generated program, and for each event stream that is named.
+// Then what is hit where the passes have to be found.
 //     livepool-eager-table [FILE...]
 // Occurrence n: the passes that are the n-th of their shape. Figures are the share of the allocations that die inside
 // the pass (of their bytes, in brackets) which came from a slot. Exits with 1 if a live byte was handed out twice.
 
+#include <algorithm>
 #include <fstream>
 #include <iomanip>
 #include <iostream>
+#include <span>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -45,11 +48,24 @@ const Program kGenerated[] = {
     {"never the same size", {.divergences = {.resized = 1}}},
 };
 
+// Only finding passes depends on the loop around them.
+const Program kLoops[] = {
+    {"3 shapes, the loop has steps", {.shapes = 3, .loop = Loop::kSteps}},
+    {"3 shapes, the loop keeps results", {.shapes = 3, .loop = Loop::kKeeps}},
+    {"3 shapes, all in the loop", {.shapes = 3, .loop = Loop::kFlat}},
+};
+
 std::string Percent(const HitCount& count) {
   if (count.plannable == 0) return "";
   std::ostringstream out;
   out << std::fixed << std::setprecision(1) << 100 * count.Share() << " (" << 100 * count.ByteShare() << ")";
   return out.str();
+}
+
+void PrintFoundRow(const std::string& name, const SimulationResult& scoped, const SimulationResult& found) {
+  std::cout << "| " << name << " | " << scoped.scope.passes << " | " << Percent(scoped.SecondHalf()) << " | "
+            << Percent(found.SecondHalf()) << " | " << found.scope.passes << " | " << FormatBytes(scoped.arena_peak)
+            << " | " << FormatBytes(found.arena_peak) << " | " << found.overlaps << " |\n";
 }
 
 void PrintRow(const std::string& name, const SimulationResult& result) {
@@ -65,25 +81,75 @@ void PrintRow(const std::string& name, const SimulationResult& result) {
             << ratio.str() << " | " << FormatBytes(result.arena_peak) << " | " << result.overlaps << " |\n";
 }
 
-int Main(const std::vector<std::string>& files) {
+SimulationResult Simulate(const EventStream& events, Bytes alignment, Passes passes) {
+  Simulator simulator(alignment, passes);
+  simulator.Run(events);
+  return simulator.Result();
+}
+
+struct Stream {
+  std::string name;
+  EventStream events;
+};
+
+// Returns the overlaps.
+std::int64_t PrintScoped(const std::vector<Stream>& streams, Bytes alignment) {
   std::cout << "| program | passes | 2nd, % | 3rd, % | 4th on, % | plans | largest plan | / bound | arenas' peak | "
                "overlaps |\n"
                "|---|---|---|---|---|---|---|---|---|---|\n";
   std::int64_t overlaps = 0;
-  const auto run = [&](const std::string& name, Bytes alignment, const EventStream& events) {
-    Simulator simulator(alignment);
-    simulator.Run(events);
-    PrintRow(name, simulator.Result());
-    overlaps += simulator.Result().overlaps;
-  };
-  if (files.empty()) {
-    for (const Program& each : kGenerated) run(each.name, 64, GeneratedProgram(each.options).Passes(150));
+  for (const Stream& each : streams) {
+    const SimulationResult result = Simulate(each.events, alignment, Passes::kScoped);
+    PrintRow(each.name, result);
+    overlaps += result.overlaps;
   }
+  return overlaps;
+}
+
+std::int64_t PrintFound(const std::vector<Stream>& streams, Bytes alignment) {
+  std::cout
+      << "\n| program | passes | scoped, 2nd half, % | found, 2nd half, % | passes found | arenas' peak, scoped | "
+         "found | overlaps |\n"
+         "|---|---|---|---|---|---|---|---|\n";
+  std::int64_t overlaps = 0;
+  for (const Stream& each : streams) {
+    const SimulationResult found = Simulate(each.events, alignment, Passes::kFound);
+    PrintFoundRow(each.name, Simulate(each.events, alignment, Passes::kScoped), found);
+    overlaps += found.overlaps;
+  }
+  return overlaps;
+}
+
+// False for a recording of lifetimes alone, in which nobody could find the passes.
+bool HasSites(const Stream& stream) {
+  return std::any_of(stream.events.begin(), stream.events.end(), [](const StreamEvent& event) {
+    return event.kind == StreamEvent::Kind::kAlloc && event.site > 0;
+  });
+}
+
+std::vector<Stream> Generated(std::span<const Program> programs) {
+  std::vector<Stream> streams;
+  for (const Program& each : programs) streams.push_back({each.name, GeneratedProgram(each.options).Passes(150)});
+  return streams;
+}
+
+int Main(const std::vector<std::string>& files) {
+  std::vector<Stream> streams;
   for (const std::string& file : files) {
     std::ifstream in(file);
     if (!in) throw InvalidInput(file + ": cannot be read");
-    run(file.substr(file.find_last_of('/') + 1), 512, ReadEvents(in, file));
+    streams.push_back({file.substr(file.find_last_of('/') + 1), ReadEvents(in, file)});
   }
+  if (!files.empty()) {
+    const std::int64_t overlaps = PrintScoped(streams, 512);
+    std::erase_if(streams, [](const Stream& stream) { return !HasSites(stream); });
+    return overlaps + (streams.empty() ? 0 : PrintFound(streams, 512)) == 0 ? 0 : 1;
+  }
+  streams = Generated(kGenerated);
+  std::int64_t overlaps = PrintScoped(streams, 64);
+  std::vector<Stream> loops = Generated(kLoops);
+  loops.insert(loops.begin(), streams.begin(), streams.end());
+  overlaps += PrintFound(loops, 64);
   return overlaps == 0 ? 0 : 1;
 }
 

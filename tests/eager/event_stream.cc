@@ -25,8 +25,9 @@ EventStream ReadEvents(std::istream& in, const std::string& name) {
       event.kind = StreamEvent::Kind::kAlloc;
       words >> event.id >> event.site >> event.size;
     } else if (verb == "free") {
-      event.kind = StreamEvent::Kind::kFree;
       words >> event.id;
+      event = Free(event.id);
+      if (words && !words.eof()) words >> event.site;
     } else {
       words.setstate(std::ios::failbit);
     }

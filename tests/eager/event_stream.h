@@ -16,7 +16,7 @@ struct StreamEvent {
 
   Kind kind = Kind::kBegin;
   std::int64_t id = 0;  // kAlloc, kFree: of the buffer, unique in the stream. kBegin: of the shape of the pass
-  Site site = 0;        // kAlloc
+  Site site = 0;        // kAlloc; kFree: depth of the stack frame that frees, bytes
   Bytes size = 0;       // kAlloc
 };
 using EventStream = std::vector<StreamEvent>;
@@ -27,10 +27,14 @@ inline StreamEvent Throw() { return {.kind = StreamEvent::Kind::kThrow}; }
 inline StreamEvent Alloc(std::int64_t id, Site site, Bytes size) {
   return {.kind = StreamEvent::Kind::kAlloc, .id = id, .site = site, .size = size};
 }
-inline StreamEvent Free(std::int64_t id) { return {.kind = StreamEvent::Kind::kFree, .id = id}; }
+// A free without a depth is deeper than all others: it tells nothing.
+constexpr Site kDeep = 1U << 24;
+inline StreamEvent Free(std::int64_t id, Site depth = kDeep) {
+  return {.kind = StreamEvent::Kind::kFree, .id = id, .site = depth};
+}
 
-// One event a line: "begin SHAPE", "end", "throw", "alloc ID SITE SIZE", "free ID". Throws InvalidInput, as
-// "name:line: what".
+// One event a line: "begin SHAPE", "end", "throw", "alloc ID SITE SIZE", "free ID" or "free ID DEPTH". Throws
+// InvalidInput, as "name:line: what".
 EventStream ReadEvents(std::istream& in, const std::string& name);
 
 }  // namespace livepool::testing

@@ -106,12 +106,59 @@ INSTANTIATE_TEST_SUITE_P(Simulation, DivergenceTest,
                                                           0.3}),
                          [](const auto& each) { return each.param.name; });
 
+struct FoundCase {
+  std::string name;
+  ProgramOptions options;
+  double at_least;  // share of hits in the second half of the passes
+};
+
+class FoundTest : public ::testing::TestWithParam<FoundCase> {};
+
+// The same programs, and nobody says where their passes begin.
+TEST_P(FoundTest, PassesAreFound) {
+  ForEachSeed([&](std::uint64_t seed) {
+    ProgramOptions options = GetParam().options;
+    options.seed = seed;
+    Simulator simulator(64, testing::Passes::kFound);
+    simulator.Run(GeneratedProgram(options).Passes(200));
+    const SimulationResult result = simulator.Result();
+    EXPECT_EQ(result.overlaps, 0);
+    EXPECT_GE(result.SecondHalf().Share(), GetParam().at_least);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Simulation, FoundTest,
+                         ::testing::Values(FoundCase{"one_shape", {}, 0.99}, FoundCase{"shapes", {.shapes = 6}, 0.98},
+                                           FoundCase{"steps", {.shapes = 3, .loop = testing::Loop::kSteps}, 0.98},
+                                           FoundCase{"keeps", {.shapes = 3, .loop = testing::Loop::kKeeps}, 0.97},
+                                           FoundCase{"flat", {.shapes = 3, .loop = testing::Loop::kFlat}, 0.97},
+                                           FoundCase{"skipped", {.shapes = 3, .divergences = {.skipped = 0.005}}, 0.8},
+                                           FoundCase{"resized", {.shapes = 3, .divergences = {.resized = 0.005}}, 0.9},
+                                           FoundCase{
+                                               "freed_late", {.shapes = 3, .divergences = {.freed_late = 0.01}}, 0.7},
+                                           FoundCase{"throws", {.shapes = 3, .divergences = {.throws = 0.05}}, 0.9},
+                                           FoundCase{"branches", {.shapes = 3, .divergences = {.branches = 0.3}}, 0.9},
+                                           FoundCase{"all",
+                                                     {.shapes = 3,
+                                                      .divergences = {.skipped = 0.01,
+                                                                      .inserted = 0.01,
+                                                                      .resized = 0.01,
+                                                                      .freed_late = 0.01,
+                                                                      .kept = 0.003,
+                                                                      .throws = 0.05,
+                                                                      .branches = 0.2}},
+                                                     0.2}),
+                         [](const auto& each) { return each.param.name; });
+
 // Nothing repeats: no plan is served, and no arena stays.
 TEST(SimulationTest, AProgramThatNeverRepeatsGetsNoArena) {
   ForEachSeed([](std::uint64_t seed) {
-    const SimulationResult result = Simulate({.seed = seed, .divergences = {.resized = 1}}, 60);
-    EXPECT_EQ(result.overlaps, 0);
-    EXPECT_EQ(result.arena_peak, 0);
+    for (const auto passes : {testing::Passes::kScoped, testing::Passes::kFound}) {
+      Simulator simulator(64, passes);
+      simulator.Run(GeneratedProgram({.seed = seed, .divergences = {.resized = 1}}).Passes(60));
+      EXPECT_EQ(simulator.Result().overlaps, 0);
+      EXPECT_EQ(simulator.Result().arena_peak, 0);
+    }
   });
 }
 

@@ -14,6 +14,11 @@ ArenaPool& NewPool(Bytes alignment) {
   return *all->back();
 }
 
+bool RunNow(const std::function<void()>& job) {
+  job();
+  return true;
+}
+
 }  // namespace
 
 std::byte* NumbersBackend::Reserve(Bytes size) {
@@ -59,13 +64,21 @@ HitCount SimulationResult::From(std::size_t occurrence) const {
   return sum;
 }
 
-Simulator::Simulator(Bytes alignment)
+HitCount SimulationResult::SecondHalf() const {
+  HitCount sum;
+  for (std::size_t i = by_pass.size() / 2; i < by_pass.size(); ++i) sum += by_pass[i];
+  return sum;
+}
+
+Simulator::Simulator(Bytes alignment, Passes passes)
     : alignment_(alignment),
       pool_(NewPool(alignment)),
-      scope_(std::make_shared<ScopePlans>("simulated", alignment, [](const std::function<void()>& job) {
-        job();
-        return true;
-      })) {}
+      scope_(passes == Passes::kFound ? nullptr : std::make_shared<ScopePlans>("simulated", alignment, &RunNow)),
+      found_(passes == Passes::kScoped
+                 ? nullptr
+                 : std::make_unique<FoundPasses>("simulated", pool_, nullptr, kEntry, livepool::Fill::kNone, &RunNow)),
+      server_(found_.get()),
+      sink_(found_.get()) {}
 
 void Simulator::Run(const EventStream& events) {
   for (const StreamEvent& event : events) {
@@ -74,19 +87,28 @@ void Simulator::Run(const EventStream& events) {
         ++passes_;
         occurrence_ = occurrences_[event.id]++;
         if (by_occurrence_.size() <= occurrence_) by_occurrence_.resize(occurrence_ + 1);
-        pass_ = std::make_unique<EagerPass>(scope_, pool_, nullptr, kEntry, livepool::Fill::kNone);
+        by_pass_.emplace_back();
+        in_pass_ = true;
+        if (scope_ == nullptr) break;
+        scoped_ = std::make_unique<EagerPass>(scope_, pool_, nullptr, kEntry, livepool::Fill::kNone);
+        server_ = scoped_.get();
+        sink_ = scoped_.get();
         break;
       case StreamEvent::Kind::kThrow:
-        pass_->Abandon();
+        if (scoped_ != nullptr) scoped_->Abandon();
         [[fallthrough]];
       case StreamEvent::Kind::kEnd:
-        pass_.reset();
+        in_pass_ = false;
+        if (scope_ == nullptr) break;
+        scoped_.reset();
+        server_ = nullptr;
+        sink_ = nullptr;
         break;
       case StreamEvent::Kind::kAlloc:
         Allocate(event);
         break;
       case StreamEvent::Kind::kFree:
-        Free(event.id);
+        Free(event);
         break;
     }
   }
@@ -95,47 +117,46 @@ void Simulator::Run(const EventStream& events) {
 // What allocate() of the allocators in allocator/torch does.
 void Simulator::Allocate(const StreamEvent& event) {
   Buffer buffer{.size = AlignUp(event.size, alignment_)};
-  if (pass_ != nullptr) {
-    buffer.pass = passes_;
-    buffer.address = pass_->Serve(event.size, nullptr, kEntry - event.site);
-  }
+  if (in_pass_) buffer.pass = passes_;
+  if (server_ != nullptr) buffer.address = server_->Serve(event.size, nullptr, kEntry - event.site);
   buffer.hit = buffer.address != nullptr;
   if (!buffer.hit) {
     buffer.address = upstream_.Allocate(buffer.size);
-    if (pass_ != nullptr) pass_->OnAlloc({}, buffer.address, event.size, nullptr);
+    if (sink_ != nullptr) sink_->OnAlloc({}, buffer.address, event.size, nullptr);
   }
   if (!checker_.Add(buffer.address, buffer.size)) ++overlaps_;
   live_[event.id] = buffer;
 }
 
-void Simulator::Free(std::int64_t id) {
-  const auto it = live_.find(id);
+void Simulator::Free(const StreamEvent& event) {
+  const auto it = live_.find(event.id);
   if (it == live_.end()) return;
   const Buffer buffer = it->second;
   live_.erase(it);
   checker_.Remove(buffer.address);
-  if (pass_ != nullptr && buffer.pass == passes_) {
-    HitCount& count = by_occurrence_[occurrence_];
-    ++count.plannable;
-    count.plannable_bytes += buffer.size;
-    if (buffer.hit) {
-      ++count.hits;
-      count.hit_bytes += buffer.size;
-    }
+  if (in_pass_ && buffer.pass == passes_) {
+    const HitCount one{.hits = buffer.hit ? 1 : 0,
+                       .plannable = 1,
+                       .hit_bytes = buffer.hit ? buffer.size : 0,
+                       .plannable_bytes = buffer.size};
+    by_occurrence_[occurrence_] += one;
+    by_pass_.back() += one;
   }
+  if (found_ != nullptr) found_->OnAnyFree(buffer.address, kEntry - event.site);
   if (PlannedArena* arena = pool_.Find(buffer.address)) {
     arena->Free(buffer.address);
     return;
   }
-  if (pass_ != nullptr) pass_->OnFree({}, buffer.address);
+  if (sink_ != nullptr) sink_->OnFree({}, buffer.address);
   upstream_.Free(buffer.address, buffer.size);
 }
 
 SimulationResult Simulator::Result() const {
   return {.by_occurrence = by_occurrence_,
+          .by_pass = by_pass_,
           .overlaps = overlaps_,
           .arena_peak = pool_.Stats().arena_peak_bytes,
-          .scope = scope_->Stats()};
+          .scope = scope_ == nullptr ? found_->counts()->Read().passes : scope_->Stats()};
 }
 
 }  // namespace livepool::testing

@@ -10,7 +10,7 @@
 
 #include "eager/event_stream.h"
 #include "livepool/backend/backend.h"
-#include "livepool/eager/eager_pass.h"
+#include "livepool/eager/found_passes.h"
 
 namespace livepool::testing {
 
@@ -66,17 +66,23 @@ struct HitCount {
 
 struct SimulationResult {
   std::vector<HitCount> by_occurrence;  // [i]: of the passes that are the i-th of their shape, counted from 0
-  std::int64_t overlaps = 0;            // buffers that were handed out over a live one: must be 0
-  Bytes arena_peak = 0;                 // the most that was mapped at once, over all arenas
+  std::vector<HitCount> by_pass;
+  std::int64_t overlaps = 0;  // buffers that were handed out over a live one: must be 0
+  Bytes arena_peak = 0;       // the most that was mapped at once, over all arenas
   ScopeStats scope;
 
   // From the n-th occurrence of each shape on, counted from 1.
   HitCount From(std::size_t occurrence) const;
+  // Of the second half of the passes.
+  HitCount SecondHalf() const;
 };
+
+// How passes are told apart: by the begin and end events of the stream, as scopes are, or they have to be found.
+enum class Passes { kScoped, kFound };
 
 class Simulator {
  public:
-  explicit Simulator(Bytes alignment = 64);
+  explicit Simulator(Bytes alignment = 64, Passes passes = Passes::kScoped);
   // May be called several times; shapes go on being counted.
   void Run(const EventStream& events);
   SimulationResult Result() const;
@@ -89,19 +95,24 @@ class Simulator {
     bool hit = false;
   };
   void Allocate(const StreamEvent& event);
-  void Free(std::int64_t id);
+  void Free(const StreamEvent& event);
 
   const Bytes alignment_;
   ArenaPool& pool_;
+  // One of the two serves.
   const std::shared_ptr<ScopePlans> scope_;
-  std::unique_ptr<EagerPass> pass_;
+  const std::unique_ptr<FoundPasses> found_;
+  std::unique_ptr<EagerPass> scoped_;
+  Server* server_ = nullptr;  // of what is allocated now, and its sink
+  TraceSink* sink_ = nullptr;
+  bool in_pass_ = false;
   NumbersUpstream upstream_;
   OverlapChecker checker_;
   std::unordered_map<std::int64_t, Buffer> live_;
   std::map<std::int64_t, std::size_t> occurrences_;  // by shape
   std::size_t occurrence_ = 0;                       // of the running pass
   std::int64_t passes_ = 0;
-  std::vector<HitCount> by_occurrence_;
+  std::vector<HitCount> by_occurrence_, by_pass_;
   std::int64_t overlaps_ = 0;
 };
 

@@ -69,8 +69,9 @@ def test_one_row_for_each_recording(tmp_path):
     (tmp_path / "traces" / "chain.csv").write_text("id,lower,upper,size\n" + rows)
     done = table(tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
-    generated, recorded = done.stdout.strip().split("\n\n")
-    assert len(generated.splitlines()) > 10
+    generated, found, recorded = done.stdout.strip().split("\n\n")
+    assert len(found.splitlines()) > len(generated.splitlines()) > 10
+    assert all(row.strip("| ").endswith("| 0") for row in found.splitlines()[2:]), "overlaps"
     cells = [cell.strip() for cell in recorded.splitlines()[2].strip("|").split("|")]
     assert cells[:2] == ["chain.csv", "8"]
     assert cells[4] == "100.0 (100.0)"

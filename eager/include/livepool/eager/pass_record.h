@@ -25,6 +25,7 @@ struct PassRecord {
 
   std::size_t size() const { return keys.size(); }
   std::uint64_t Hash() const;  // of the keys
+  Bytes LivePeak() const;      // the most bytes that were alive at once
   friend bool operator==(const PassRecord&, const PassRecord&) = default;
 };
 

@@ -18,14 +18,15 @@ namespace livepool {
 // Counts since the scope was made.
 struct ScopeStats {
   std::int64_t passes = 0;
-  std::int64_t hits = 0;         // allocations served from a slot
-  std::int64_t misses = 0;       // served upstream, although a plan said otherwise or none knew of it
-  std::int64_t upstream = 0;     // served upstream as planned: what escapes
-  std::int64_t divergences = 0;  // allocations that were not the one that was due
-  std::int64_t kinds = 0;        // kinds of pass that are known now
-  std::int64_t units = 0;        // of these, with a plan
-  Bytes arena_bytes = 0;         // the largest plan: what the scope needs of an arena
-  Bytes lower_bound_bytes = 0;   // of that plan: no packing is smaller
+  std::int64_t hits = 0;          // allocations served from a slot
+  std::int64_t misses = 0;        // served upstream, although a plan said otherwise or none knew of it
+  std::int64_t upstream = 0;      // served upstream as planned: what escapes
+  std::int64_t divergences = 0;   // allocations that were not the one that was due
+  std::int64_t kinds = 0;         // kinds of pass that are known now
+  std::int64_t units = 0;         // of these, with a plan
+  Bytes arena_bytes = 0;          // the largest plan: what the scope needs of an arena
+  Bytes lower_bound_bytes = 0;    // of that plan: no packing is smaller
+  Bytes recorded_peak_bytes = 0;  // the most that the buffers of one recorded pass held at once
 
   friend bool operator==(const ScopeStats&, const ScopeStats&) = default;
 };

@@ -12,8 +12,8 @@ struct ThreadState {
 };
 
 namespace detail {
-// initial-exec: one load instead of a call per access. The loader keeps room for the 16 bytes that a library opened at
-// run time needs.
+// initial-exec: one load instead of a call per access. The loader keeps room for the 24 bytes that a library opened at
+// run time needs (free_watch.h has the other 8).
 extern constinit thread_local ThreadState current_thread __attribute__((tls_model("initial-exec")));
 }  // namespace detail
 
