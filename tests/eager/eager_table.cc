@@ -45,6 +45,7 @@ const Program kGenerated[] = {
                       .kept = 0.0006,
                       .throws = 0.1,
                       .branches = 0.6}}},
+    {"every 6th size grows", {.growing = 6}},
     {"never the same size", {.divergences = {.resized = 1}}},
 };
 

@@ -44,11 +44,13 @@ void GeneratedProgram::AppendPass(EventStream& events) {
   std::vector<Allocation> allocations = skeleton_;
   for (std::size_t i = 0; i < allocations.size(); ++i) {
     if (static_cast<int>(i) >= options_.common_prefix) allocations[i].size *= 1 + shape;
+    if (options_.growing > 0 && static_cast<int>(i) % options_.growing == 0) allocations[i].size += 64 * passes_;
   }
   if (Chance(odds.branches)) {
     const auto at = allocations.begin() + static_cast<std::ptrdiff_t>(allocations.size() / 3);
     allocations.insert(at, branch_.begin(), branch_.end());
   }
+  ++passes_;
   const int throws_at = Chance(odds.throws) ? Below(static_cast<int>(allocations.size())) : -1;
 
   events.push_back(Begin(shape));

@@ -34,6 +34,7 @@ struct ProgramOptions {
   int allocations = 200;  // in a pass
   int outputs = 2;        // of these, alive when the pass ends; freed when the next one ends
   int common_prefix = 0;  // allocations at the begin that have the same size for all shapes
+  int growing = 0;        // every so many-th allocation is larger in each pass, as a cache is; 0: none
   Divergences divergences;
   Loop loop = Loop::kRebinds;
 };
@@ -64,6 +65,7 @@ class GeneratedProgram {
   std::vector<std::int64_t> steps_;                 // of the loop before
   std::vector<std::pair<int, std::int64_t>> kept_;  // passes left, and what is freed then
   std::int64_t next_id_ = 0;
+  int passes_ = 0;
 };
 
 }  // namespace livepool::testing

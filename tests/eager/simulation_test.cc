@@ -106,6 +106,15 @@ INSTANTIATE_TEST_SUITE_P(Simulation, DivergenceTest,
                                                           0.3}),
                          [](const auto& each) { return each.param.name; });
 
+// A cache that grows: its positions go upstream, and all others are served.
+TEST(SimulationTest, SizesThatGrowLeaveTheOthersServed) {
+  ForEachSeed([](std::uint64_t seed) {
+    const SimulationResult result = Simulate({.seed = seed, .growing = 6}, 60);
+    EXPECT_EQ(result.overlaps, 0);
+    EXPECT_GE(result.From(4).Share(), 5.0 / 6 - 0.005);
+  });
+}
+
 struct FoundCase {
   std::string name;
   ProgramOptions options;
