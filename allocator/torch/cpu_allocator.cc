@@ -31,6 +31,7 @@ void FreeCpu(void* address) {
   if (address == nullptr) return;
   if (PlannedArena* arena = installed->pool_.Find(address)) {
     if (profiled.load(std::memory_order_relaxed)) c10::profiledCPUMemoryReporter().Delete(address);
+    if (TraceSink* sink = CurrentThread().sink) sink->OnSlotFree(kHost, address);
     arena->Free(address);
     return;
   }

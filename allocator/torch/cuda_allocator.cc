@@ -123,6 +123,7 @@ void CudaAllocator::raw_delete(void* address) {
 
 void CudaAllocator::FreeSlot(const SlotPlace& place, void* address) noexcept {
   if (ProcessIsExiting()) return;
+  if (TraceSink* sink = CurrentThread().sink) sink->OnSlotFree(place.device->pool()->device(), address);
   place.device->OnFreed(*place.arena, address);
   place.arena->Free(address);
 }

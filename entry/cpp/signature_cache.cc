@@ -23,11 +23,10 @@ std::pair<SignatureCache::Ref, CapturedCall> SignatureCache::Find(SignatureKey k
   return {signature, signature->captured};
 }
 
-bool SignatureCache::Sight(Signature& signature) {
+bool SignatureCache::Sight(Signature& signature, bool planned) {
   const std::lock_guard lock(mutex_);
   ++signature.sightings;
-  const std::int64_t due = capture_after_ << std::min<std::int64_t>(signature.captures, 20);
-  if (signature.sightings < due || signature.captured.graph || !signature.refusal.empty() || signature.being_captured) return false;
+  if (signature.sightings < Due(signature, planned) || signature.captured.graph || !signature.refusal.empty() || signature.being_captured) return false;
   signature.being_captured = true;
   return true;
 }
@@ -53,6 +52,17 @@ void SignatureCache::Refuse(Signature& signature, const std::string& reason) {
   signature.being_captured = false;
   signature.refusal = reason;
   dropped = DropLocked(signature);
+}
+
+bool SignatureCache::Defer(Signature& signature) {
+  const std::lock_guard lock(mutex_);
+  const bool early = signature.sightings < Due(signature, /*planned=*/false);
+  if (early) signature.being_captured = false;
+  return early;
+}
+
+std::int64_t SignatureCache::Due(const Signature& signature, bool planned) const {
+  return (planned ? 1 : capture_after_) << std::min<std::int64_t>(signature.captures, 20);
 }
 
 void SignatureCache::Fail(Signature& signature) {

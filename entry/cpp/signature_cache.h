@@ -51,10 +51,13 @@ class SignatureCache {
 
   // The signature, made if it is new, and its graph, if it has one.
   std::pair<Ref, CapturedCall> Find(SignatureKey key);
-  // Notes a call that no graph serves. True: the caller captures it, and then calls Captured, Refuse or Fail.
-  bool Sight(Signature& signature);
+  // Notes a call that no graph serves; `planned`: there is a saved plan for it, so that the first one is captured. True:
+  // the caller captures it, and then calls Captured, Refuse or Fail.
+  bool Sight(Signature& signature, bool planned);
   void Captured(Signature& signature, CapturedCall captured);
   void Refuse(Signature& signature, const std::string& reason);
+  // After a refusal: true if the capture came before its time, because of a saved plan. The signature was only seen then.
+  bool Defer(Signature& signature);
   void Fail(Signature& signature);
   // Drops the graph, unless the signature has another one by now.
   void Forget(Signature& signature, const ExecGraph* graph);
@@ -68,6 +71,7 @@ class SignatureCache {
  private:
   static CapturedCall DropLocked(Signature& signature);
   void MakeRoomLocked();
+  std::int64_t Due(const Signature& signature, bool planned) const;
 
   static constexpr std::size_t kMostSignatures = 1024;
 

@@ -68,6 +68,8 @@ Tensors Wrapped::operator()(const Tensors& inputs) const {
 }
 
 WrapReport Wrapped::Explain() const { return server_->Explain(); }
+std::size_t Wrapped::SavePlans(const std::string& path) const { return server_->SavePlans(path, source_->state()); }
+std::size_t Wrapped::LoadPlans(const std::string& path) const { return server_->LoadPlans(path, source_->state()); }
 
 WrappedScript::WrappedScript(ScriptSource source, const WrapOptions& options)
     : server_(std::make_shared<WrapServer>(options)), source_(std::make_shared<ScriptSource>(std::move(source))) {}
@@ -88,5 +90,7 @@ c10::IValue WrappedScript::operator()(std::vector<c10::IValue> inputs) const {
 }
 
 WrapReport WrappedScript::Explain() const { return server_->Explain(); }
+std::size_t WrappedScript::SavePlans(const std::string& path) const { return server_->SavePlans(path, source_->state()); }
+std::size_t WrappedScript::LoadPlans(const std::string& path) const { return server_->LoadPlans(path, source_->state()); }
 
 }  // namespace livepool

@@ -3,6 +3,7 @@
 #include <c10/core/GradMode.h>
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 
@@ -23,7 +24,8 @@ void Print(LogLevel level, const std::string& line) {
 std::string Describe(const GraphReport& report) {
   const auto ms = [](double value) { return std::to_string(value).substr(0, std::to_string(value).find('.') + 2) + " ms"; };
   return std::to_string(report.ops) + " ops, " + std::to_string(report.buffers) + " buffers, bound " + FormatBytes(report.lower_bound_bytes) +
-         ", arena " + FormatBytes(report.arena_bytes) + ", captured in " + ms(report.capture_ms) + ", planned in " + ms(report.plan_ms);
+         ", arena " + FormatBytes(report.arena_bytes) + ", captured in " + ms(report.capture_ms) + ", planned in " + ms(report.plan_ms) +
+         (report.as_saved ? ", plan from a file" : "");
 }
 
 // Why a call at this time, on this thread, is neither captured nor replayed, without a message; empty if it may be.
@@ -87,7 +89,8 @@ WrapServer::Done WrapServer::Call(const std::string& structure, const Tensors& i
       if (!GiveUp(*signature, *captured.graph, reason)) throw;
     }
   }
-  if (cache_.Sight(*signature)) return CaptureCall(*signature, inputs, make, state);
+  std::shared_ptr<const SavedPlan> plan = PlanFor(signature->key);
+  if (cache_.Sight(*signature, plan != nullptr)) return CaptureCall(*signature, inputs, make, state, std::move(plan));
   return AsIs(reason.empty() ? WhyNoGraph(*signature) : reason, inputs, make);
 }
 
@@ -108,7 +111,7 @@ WrapServer::Done WrapServer::AsIs(const std::string& reason, const Tensors& inpu
 
 // The call runs once, under the recorder; its own result is returned, whether that gives a graph or not.
 WrapServer::Done WrapServer::CaptureCall(Signature& signature, const Tensors& inputs, const MakeCall& make,
-                                         const std::function<NamedTensors()>& state) {
+                                         const std::function<NamedTensors()>& state, std::shared_ptr<const SavedPlan> plan) {
   const std::shared_ptr<FlatCall> call = make();
   const Callable fn = [call](const Tensors& in) {
     const DisabledScope as_is;
@@ -118,9 +121,11 @@ WrapServer::Done WrapServer::CaptureCall(Signature& signature, const Tensors& in
   };
   const std::string text = ToText(signature.key);
   try {
-    const std::shared_ptr<ExecGraph> graph = Capture(fn, inputs, {.state = state()});
+    const std::shared_ptr<ExecGraph> graph = Capture(fn, inputs, {.state = state(), .plan = std::move(plan)});
     cache_.Captured(signature, {graph, call});
-    Print(LogLevel::kInfo, name_ + "(" + text + "): " + Describe(graph->Report()));
+    const GraphReport report = graph->Report();
+    Print(LogLevel::kInfo, name_ + "(" + text + "): " + Describe(report));
+    if (!report.not_as_saved.empty()) Say("plans anew for (" + text + "), as the saved plan does not fit", report.not_as_saved, "plan of " + text);
   } catch (const std::exception& error) {
     if (call->threw()) {
       cache_.Fail(signature);
@@ -128,12 +133,46 @@ WrapServer::Done WrapServer::CaptureCall(Signature& signature, const Tensors& in
     }
     // Of the others another attempt may succeed: out of memory, for one.
     const bool refused = dynamic_cast<const Error*>(&error) != nullptr && dynamic_cast<const CaptureDisturbed*>(&error) == nullptr;
-    if (refused) cache_.Refuse(signature, error.what());
+    const bool deferred = refused && cache_.Defer(signature);
+    if (deferred) Print(LogLevel::kInfo, name_ + " waits for another call with (" + text + "): " + error.what());
+    else if (refused) cache_.Refuse(signature, error.what());
     else cache_.Fail(signature);
-    Say("runs as it is for (" + text + ")" + (refused ? "" : " for now"), TextOf(error), refused ? error.what() : "a capture failed");
+    if (!deferred) Say("runs as it is for (" + text + ")" + (refused ? "" : " for now"), TextOf(error), refused ? error.what() : "a capture failed");
   }
   if (!call->begun()) return AsIs(WhyNoGraph(signature), inputs, make);
   return {.call = call};
+}
+
+std::shared_ptr<const SavedPlan> WrapServer::PlanFor(const SignatureKey& key) const {
+  std::shared_ptr<const SavedPlans> loaded;
+  {
+    const std::lock_guard lock(mutex_);
+    loaded = loaded_;
+  }
+  return loaded ? loaded->Find(ToText(key), key.tensors) : nullptr;
+}
+
+// What was loaded and not yet met stays.
+std::size_t WrapServer::SavePlans(const std::string& path, const NamedTensors& state) const {
+  SavedPlans plans;
+  {
+    const std::lock_guard lock(mutex_);
+    if (loaded_) plans = *loaded_;
+  }
+  for (const Signature& each : cache_.Snapshot()) {
+    if (!each.captured.graph) continue;
+    plans.Put(ToText(each.key), each.key.tensors.Portable(), std::make_shared<SavedPlan>(each.captured.graph->Save()));
+  }
+  plans.Write(path, state);
+  return plans.entries().size();
+}
+
+std::size_t WrapServer::LoadPlans(const std::string& path, const NamedTensors& state) {
+  auto plans = std::make_shared<const SavedPlans>(SavedPlans::Read(path, state));
+  const std::size_t count = plans->entries().size();
+  const std::lock_guard lock(mutex_);
+  loaded_ = std::move(plans);
+  return count;
 }
 
 bool WrapServer::GiveUp(Signature& signature, const ExecGraph& graph, std::string& reason) {
@@ -176,6 +215,7 @@ WrapReport WrapServer::Explain() const {
   const std::lock_guard lock(mutex_);
   report.replayed = replayed_;
   report.as_is = as_is_;
+  report.plans_loaded = loaded_ ? loaded_->entries().size() : 0;
   return report;
 }
 
@@ -189,6 +229,10 @@ std::string WrapReport::ToText() const {
     } else {
       text += each.refusal.empty() ? "seen " + std::to_string(each.sightings) + " times, no graph yet\n" : "refused: " + each.refusal + "\n";
     }
+  }
+  if (plans_loaded > 0) {
+    const auto used = std::count_if(signatures.begin(), signatures.end(), [](const auto& each) { return each.graph && each.graph->as_saved; });
+    text += "  " + std::to_string(plans_loaded) + " plans loaded from a file, " + std::to_string(used) + " of them in use\n";
   }
   for (const auto& [reason, count] : as_is) text += "  ran as it is " + std::to_string(count) + " times: " + reason + "\n";
   return text;

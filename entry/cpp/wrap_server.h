@@ -9,6 +9,7 @@
 #include <set>
 #include <string>
 
+#include "livepool/saved_plans.h"
 #include "livepool/wrap.h"
 #include "signature_cache.h"
 
@@ -35,9 +36,15 @@ class WrapServer {
 
   WrapReport Explain() const;
 
+  // As Wrapped::SavePlans and LoadPlans; `state`: of what is wrapped.
+  std::size_t SavePlans(const std::string& path, const NamedTensors& state) const;
+  std::size_t LoadPlans(const std::string& path, const NamedTensors& state);
+
  private:
   Done AsIs(const std::string& reason, const Tensors& inputs, const MakeCall& make);
-  Done CaptureCall(Signature& signature, const Tensors& inputs, const MakeCall& make, const std::function<NamedTensors()>& state);
+  Done CaptureCall(Signature& signature, const Tensors& inputs, const MakeCall& make, const std::function<NamedTensors()>& state,
+                   std::shared_ptr<const SavedPlan> plan);
+  std::shared_ptr<const SavedPlan> PlanFor(const SignatureKey& key) const;
   void Note(const std::string& reason);
   // Handles the exception that is under way in a replay; false: it is the caller's.
   bool GiveUp(Signature& signature, const ExecGraph& graph, std::string& reason);
@@ -49,6 +56,7 @@ class WrapServer {
   std::int64_t replayed_ = 0;
   std::map<std::string, std::int64_t> as_is_;
   std::set<std::string> said_;
+  std::shared_ptr<const SavedPlans> loaded_;
 };
 
 // "Float[2, 8], Long[1]" and, if it is not empty, the structure.

@@ -35,6 +35,7 @@ class CallKey {
 
   std::size_t Hash() const { return hash_; }
   bool Equals(const CallKey& other) const;
+  const CallSignature& tensors() const { return *signature_; }
   // "Float[2, 8], mask=None".
   std::string ToText() const;
 

@@ -5,6 +5,7 @@
 #include "call_key.h"
 #include "livepool/base/env.h"
 #include "livepool/livepool.h"
+#include "livepool/saved_plans.h"
 #include "state_watch.h"
 
 #ifdef LIVEPOOL_HAVE_CUDA
@@ -33,6 +34,8 @@ py::dict ToDict(const GraphReport& report) {
   dict["arena_bytes"] = report.arena_bytes;
   dict["algorithm"] = report.algorithm;
   dict["searching"] = report.searching;
+  dict["as_saved"] = report.as_saved;
+  dict["not_as_saved"] = report.not_as_saved;
   dict["capture_ms"] = report.capture_ms;
   dict["plan_ms"] = report.plan_ms;
   dict["replays"] = report.replays;
@@ -148,11 +151,29 @@ py::tuple KeyOf(const std::shared_ptr<CallRules>& rules, const py::tuple& args, 
   return py::make_tuple(std::move(key), std::move(tensors), std::move(objects));
 }
 
+// Plans that a file keeps. `path`: UTF-8.
+void BindSavedPlans(py::module& m) {
+  py::class_<SavedPlan, std::shared_ptr<SavedPlan>>(m, "SavedPlan");
+  py::class_<SavedPlans>(m, "SavedPlans")
+      .def(py::init<>())
+      .def(py::init<const SavedPlans&>())
+      .def_static("read", &SavedPlans::Read, py::arg("path"), py::arg("state"), py::call_guard<py::gil_scoped_release>())
+      .def("write", &SavedPlans::Write, py::arg("path"), py::arg("state"), py::call_guard<py::gil_scoped_release>())
+      .def("put", [](SavedPlans& plans, const CallKey& key, const ExecGraph& graph) {
+        plans.Put(key.ToText(), key.tensors().Portable(), std::make_shared<SavedPlan>(graph.Save()));
+      })
+      .def("find", [](const SavedPlans& plans, const CallKey& key) {
+        return std::const_pointer_cast<SavedPlan>(plans.Find(key.ToText(), key.tensors()));  // pybind11 holds no const
+      })
+      .def("__len__", [](const SavedPlans& plans) { return plans.entries().size(); });
+}
+
 // Each error type of livepool/base/error.h as a Python exception; most derived first.
 void RegisterErrors(py::module& m) {
   static py::exception<Error> base(m, "Error", PyExc_RuntimeError);
   static py::exception<InvalidInput> invalid_input(m, "InvalidInput", base);
   static py::exception<InvalidPlan> invalid_plan(m, "InvalidPlan", base);
+  static py::exception<PlansRefused> plans_refused(m, "PlansRefused", base);
   static py::exception<ArenaInUse> arena_in_use(m, "ArenaInUse", base);
   static py::exception<CaptureRefused> capture_refused(m, "CaptureRefused", base);
   static py::exception<CaptureDisturbed> capture_disturbed(m, "CaptureDisturbed", capture_refused);
@@ -169,6 +190,8 @@ void RegisterErrors(py::module& m) {
       set(invalid_input, error);
     } catch (const InvalidPlan& error) {
       set(invalid_plan, error);
+    } catch (const PlansRefused& error) {
+      set(plans_refused, error);
     } catch (const ArenaInUse& error) {
       set(arena_in_use, error);
     } catch (const CaptureDisturbed& error) {
@@ -216,7 +239,12 @@ PYBIND11_MODULE(_livepool, m) {
       .def_readwrite("order_for_memory", &CaptureOptions::order_for_memory)
       .def_readwrite("search_in_background", &CaptureOptions::search_in_background)
       .def_readwrite("mode", &CaptureOptions::mode)
-      .def_readwrite("outputs_in_arena", &CaptureOptions::outputs_in_arena);
+      .def_readwrite("outputs_in_arena", &CaptureOptions::outputs_in_arena)
+      .def("with_plan", [](CaptureOptions options, std::shared_ptr<SavedPlan> plan) {
+        options.plan = std::move(plan);
+        return options;
+      });
+  BindSavedPlans(m);
   m.def("capture", &CapturePython, py::arg("fn"), py::arg("inputs"), py::arg("state"), py::arg("argument_names"), py::arg("options"));
   m.def("enabled", [] { return GetEnv().enabled; });
   m.def("log_level", [] { return static_cast<int>(GetEnv().log); });

@@ -1,10 +1,11 @@
-// A replay that upstream serves, to see which allocations each op makes.
+// A replay to see which allocations each op makes.
 #pragma once
 
 #include <vector>
 
 #include "livepool/graph/op_graph.h"
 #include "livepool/graph/trace.h"
+#include "livepool/pool/arena_pool.h"
 #include "program.h"
 
 namespace livepool {
@@ -14,7 +15,8 @@ struct Calibration {
   std::vector<StorageId> storage_of;  // for each allocation of the trace the storage in it, or -1
 };
 
-// Runs `program` on `inputs`, on upstream's memory. Throws what the ops throw, and GuardFailed.
-Calibration Calibrate(const Program& program, const std::vector<at::Tensor>& inputs);
+// Runs `program` on `inputs`, on upstream's memory; or, if it is known how such a run goes, from slots of an arena of
+// `pool` without in-place pairs. Throws what the ops throw, and GuardFailed.
+Calibration Calibrate(const Program& program, const std::vector<at::Tensor>& inputs, ArenaPool& pool, const Trace* known);
 
 }  // namespace livepool

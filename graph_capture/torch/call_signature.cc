@@ -13,6 +13,7 @@ namespace {
 
 // dtype, device type, device index, storage offset, bits, the first tensor on the same storage, dimensions.
 constexpr std::size_t kHeaderWords = 7;
+constexpr std::size_t kDeviceIndexWord = 2;
 
 }  // namespace
 
@@ -50,6 +51,16 @@ std::size_t CallSignature::Hash() const {
     hash ^= hash >> 32;
   }
   return hash;
+}
+
+std::vector<std::int64_t> CallSignature::Portable() const {
+  std::vector<std::int64_t> words(words_.begin(), words_.end());
+  std::size_t at = 1;
+  for (std::int64_t i = 0; i < words_[0]; ++i) {
+    words[at + kDeviceIndexWord] = 0;
+    at += kHeaderWords + 2 * static_cast<std::size_t>(words[at + kHeaderWords - 1]);
+  }
+  return words;
 }
 
 std::vector<std::string> CallSignature::ToTexts() const {

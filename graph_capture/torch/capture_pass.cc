@@ -30,7 +30,7 @@ void RefuseOwnGenerators(const Program& program, std::initializer_list<const Gen
 // The calibration starts where the recorded pass started (generators at `before`), and leaves everything as that
 // pass left it (at `after`).
 Calibration CalibrateAndRestore(const Program& program, const Tensors& inputs, const GeneratorStates& before,
-                                const GeneratorStates& after) {
+                                const GeneratorStates& after, ArenaPool& pool, const Trace* known) {
   const SavedTensors written = SavedTensors::OfWritten(program, inputs);
   const ModesScope modes(program.modes[0]);
   // Generators belong to the whole process: they are touched only if the pass draws.
@@ -44,7 +44,7 @@ Calibration CalibrateAndRestore(const Program& program, const Tensors& inputs, c
   Calibration calibration;
   if (program.random) before.Restore();
   try {
-    calibration = Calibrate(program, inputs);
+    calibration = Calibrate(program, inputs, pool, known);
   } catch (const GuardFailed& error) {
     restore();
     throw CaptureRefused(std::string("a second run takes another path: ") + error.what());
@@ -62,8 +62,10 @@ Calibration CalibrateAndRestore(const Program& program, const Tensors& inputs, c
 
 }  // namespace
 
-CapturedPass CapturePass(const Callable& fn, const Tensors& inputs, const CaptureOptions& options, DeviceId device,
-                         Bytes alignment) {
+CapturedPass CapturePass(const Callable& fn, const Tensors& inputs, const CaptureOptions& options, ArenaPool& pool) {
+  const DeviceId device = pool.device();
+  const Bytes alignment = pool.backend().Alignment();
+  const SavedPlan* const known = options.plan.get();
   if (CapturingStream(device)) throw CaptureRefused("the stream is being captured into a CUDA graph; capture with livepool before");
   std::vector<StateTensor> state;
   for (const auto& [name, tensor] : options.state) state.push_back({.name = name, .tensor = tensor});
@@ -72,7 +74,7 @@ CapturedPass CapturePass(const Callable& fn, const Tensors& inputs, const Captur
   GeneratorStates before = GeneratorStates::Save(device, {});
   at::autocast::clear_cache();  // a weight that was converted before the pass would be a hidden input
   Recorder recorder(device, inputs, std::move(state));
-  Tensors outputs = recorder.Run([&] { return fn(inputs); });
+  Tensors outputs = recorder.Run([&] { return fn(inputs); }, pool, known);
   const GeneratorStates after = GeneratorStates::Save(device, recorder.generators());
   const bool fixed = options.mode == CaptureOptions::Mode::kRehearsal ||
                      (options.mode == CaptureOptions::Mode::kGraph && device.kind == DeviceId::Kind::kCuda);
@@ -82,7 +84,12 @@ CapturedPass CapturePass(const Callable& fn, const Tensors& inputs, const Captur
   pass.eager_live_peak_bytes = recorder.trace().LivePeak(alignment, recorder.AllocationsOf(outputs));
   outputs.clear();
 
-  pass.calibration = CalibrateAndRestore(pass.program, inputs, before, after);
+  if (known != nullptr) pass.not_as_saved = DifferenceOfOps(known->ops, recorder.ops());
+  const bool follows = known != nullptr && pass.not_as_saved.empty();
+  pass.calibration = CalibrateAndRestore(pass.program, inputs, before, after, pool, follows ? &known->calibration : nullptr);
+  pass.saved = {.ops = recorder.ops(),
+                .recorded = AllocationsOf(recorder.trace()),
+                .calibration = AllocationsOf(pass.calibration.trace)};
   if (options.order_for_memory) OrderForMemory(pass.program, pass.calibration, options.in_place, alignment);
   RefuseOwnGenerators(pass.program, {&before, &after, &recorder.generators_before()});
   return pass;

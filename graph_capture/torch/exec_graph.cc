@@ -78,6 +78,7 @@ struct ExecGraph::Impl {
   CaptureOptions options;
   std::unique_ptr<PlannedProgram> planned;
   std::unique_ptr<GraphRunner> runner;  // of a program with fixed addresses
+  SavedPlan saved;                      // but for problem and plan
   std::uint64_t captured_bytes = 0;  // hash of the inputs of the capture
   GraphReport report;                // the part that does not change
 
@@ -88,6 +89,16 @@ struct ExecGraph::Impl {
   std::mutex mutex;                      // for known_inputs, fault
   std::optional<Versions> known_inputs;  // whose bytes are known to be the capture's
   std::string fault;  // why every replay fails
+
+  // The capture was served by a saved plan, unless it was `another_pass`. The arena gives back what the recorded run took.
+  void NoteSaved(ArenaPool& pool, std::string another_pass) {
+    report.as_saved = planned->as_saved();
+    report.not_as_saved = std::move(another_pass);
+    if (!report.as_saved && report.not_as_saved.empty()) {
+      report.not_as_saved = "the ops are the same, and their allocations are not (other kernels, or wrapped with other options)";
+    }
+    pool.Trim();
+  }
 
   // For replays as a CUDA graph; captures it.
   void PrepareGraph(ArenaPool& pool, const Tensors& inputs, const CaptureOptions& wanted) {
@@ -146,13 +157,23 @@ struct ExecGraph::Impl {
     return Serve(std::move(inputs), GetEnv().fill);
   }
 
+  // The callable, in the memory in which it was recorded: there may not be enough for more.
+  Tensors RunAsRecorded(const Tensors& inputs) {
+    const Program& program = planned->program();
+    ArenaPool& pool = PoolOf(program.device);
+    Recorder recorder(program.device, inputs, program.state);
+    Tensors outputs = recorder.Run([&] { return fn(inputs); }, pool, &saved);
+    pool.Trim();  // it is larger than the plan of a replay
+    return outputs;
+  }
+
   Tensors ServeChecked(const Tensors& inputs) {
     const Program& program = planned->program();
     CheckedRun run = RunChecked(
         program, inputs, [&] { return Serve(inputs, Fill::kNan); },
         [&] {
           const ModesScope modes(ModesSwitch::ForCaller(program.modes, 0, c10::InferenceMode::is_enabled()));
-          return fn(inputs);
+          return options.plan && !Recorder::WhyNotNow() ? RunAsRecorded(inputs) : fn(inputs);
         });
     if (run.fault) {
       const std::lock_guard lock(mutex);
@@ -178,6 +199,13 @@ Tensors ExecGraph::Replay(Tensors&& inputs) {
   CheckState(program);
   CheckSurroundings(program);
   return impl_->Run(std::move(inputs));
+}
+
+SavedPlan ExecGraph::Save() const {
+  SavedPlan saved = impl_->saved;
+  saved.problem = impl_->planned->problem();
+  saved.plan = impl_->planned->plan();
+  return saved;
 }
 
 bool ExecGraph::Disposable() const {
@@ -234,7 +262,7 @@ std::shared_ptr<ExecGraph> Capture(Callable fn, const Tensors& inputs, CaptureOp
   const auto start = std::chrono::steady_clock::now();
   const DeviceId device = DeviceOfPass(inputs, options);
   ArenaPool& pool = PoolOf(device);
-  CapturedPass pass = CapturePass(fn, inputs, options, device, pool.backend().Alignment());
+  CapturedPass pass = CapturePass(fn, inputs, options, pool);
   const double capture_ms = MillisecondsSince(start);
 
   auto impl = std::make_unique<ExecGraph::Impl>();
@@ -244,12 +272,15 @@ std::shared_ptr<ExecGraph> Capture(Callable fn, const Tensors& inputs, CaptureOp
   impl->report.buffers = static_cast<std::int64_t>(pass.calibration.trace.allocations.size());
   const auto plan_start = std::chrono::steady_clock::now();
   impl->planned = std::make_unique<PlannedProgram>(std::move(pass.program), pass.calibration, pool, options.in_place,
-                                                   options.search_in_background && GetEnv().search);
+                                                   options.search_in_background && GetEnv().search,
+                                                   pass.not_as_saved.empty() ? options.plan.get() : nullptr);
   impl->report.plan_ms = MillisecondsSince(plan_start);
   impl->report.capture_ms = capture_ms;
   impl->report.sum_bytes = pass.sum_bytes;
   impl->report.eager_live_peak_bytes = pass.eager_live_peak_bytes;
   impl->report.in_place_buffers = impl->planned->in_place_buffers();
+  impl->saved = std::move(pass.saved);
+  if (options.plan) impl->NoteSaved(pool, std::move(pass.not_as_saved));
   if (options.mode != CaptureOptions::Mode::kReplay) impl->PrepareGraph(pool, inputs, options);
   impl->fn = std::move(fn);
   impl->options = std::move(options);

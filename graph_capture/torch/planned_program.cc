@@ -10,6 +10,7 @@
 #include "livepool/graph/packing.h"
 #include "livepool/plan/planner.h"
 #include "livepool/plan/validate.h"
+#include "livepool/pool/arena_lease.h"
 #include "livepool/pool/pass.h"
 #include "slot_server.h"
 
@@ -23,38 +24,26 @@ class NoServing final : public RunObserver {
   void AfterOp(OpIndex, const std::vector<at::Tensor>&) override {}
 };
 
-// An arena, from Borrow to Return.
-class Lease {
- public:
-  Lease(ArenaPool& pool, Bytes height) : pool_(pool), arena_(pool.Borrow(height)) {}
-  ~Lease() { pool_.Return(arena_); }
-  Lease(const Lease&) = delete;
-  Lease& operator=(const Lease&) = delete;
-  PlannedArena& arena() { return arena_; }
-
- private:
-  ArenaPool& pool_;
-  PlannedArena& arena_;
-};
-
 // Of the search in the background: some seconds of one core.
 constexpr std::int64_t kBackgroundNodes = 1'000'000;
 
 }  // namespace
 
 PlannedProgram::PlannedProgram(Program program, const Calibration& calibration, ArenaPool& pool, bool in_place,
-                               bool search)
+                               bool search, const SavedPlan* saved)
     : program_(std::move(program)), pool_(pool), in_place_input_(program_.code.size(), -1) {
   const Bytes alignment = pool.backend().Alignment();
   const std::vector<BufferLifetime> lifetimes = ComputeLifetimes(program_.graph, calibration.trace, calibration.storage_of);
   std::vector<InPlacePair> pairs;
   if (in_place) pairs = FindInPlacePairs(program_.graph, lifetimes, calibration.trace);
   Packing packing = MakePacking(lifetimes, pairs, calibration.trace, alignment);
-  Plan plan = MakePlan(packing.problem);
+  as_saved_ = saved != nullptr && packing.problem == saved->problem;
+  Plan plan = as_saved_ ? saved->plan : MakePlan(packing.problem);
   CheckPlan(packing.problem, plan);
   SlotTable table = MakeSlotTable(packing, plan, pairs, calibration.trace, alignment);
   std::optional<PlannerOptions> background;
   if (search) background = PlannerOptions{.search_nodes = kBackgroundNodes};
+  problem_ = packing.problem;
   plan_ = std::make_unique<PlanInService>(std::move(packing.problem), std::move(plan), std::move(table), background);
   for (const InPlacePair& pair : pairs) in_place_input_[static_cast<std::size_t>(pair.op)] = pair.input;
   in_place_buffers_ = static_cast<std::int64_t>(pairs.size());
@@ -88,7 +77,7 @@ PlannedProgram::Run PlannedProgram::ServeOnce(std::vector<at::Tensor> inputs, Fi
   // Slots would be baked into a CUDA graph that the caller captures.
   if (!GetEnv().enabled || ServingForbidden(program_.device)) return RunUpstream(std::move(inputs));
   const std::shared_ptr<ServedPlan> plan = plan_->ForNextPass(pool_);  // outlives the lease
-  std::optional<Lease> lease;
+  std::optional<ArenaLease> lease;
   try {
     lease.emplace(pool_, plan->table().height);
   } catch (const OutOfMemory&) {

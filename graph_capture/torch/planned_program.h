@@ -6,6 +6,7 @@
 
 #include "calibration.h"
 #include "livepool/base/env.h"
+#include "livepool/graph/saved_plan.h"
 #include "livepool/graph/served_plan.h"
 #include "livepool/pool/arena_pool.h"
 #include "program.h"
@@ -16,8 +17,10 @@ class PlannedProgram {
  public:
   // Plans the allocations that `calibration` saw; the plan is judged before it can be served. `in_place`: outputs
   // may take the slots of inputs. `search`: if the plan is not proved optimal, a better one is looked for in the
-  // background; it is served from the next run on, and results stay the same. Throws InvalidPlan.
-  PlannedProgram(Program program, const Calibration& calibration, ArenaPool& pool, bool in_place, bool search);
+  // background; it is served from the next run on, and results stay the same. `saved`: its plan is taken if this
+  // program's problem is the same; may be null. Throws InvalidPlan.
+  PlannedProgram(Program program, const Calibration& calibration, ArenaPool& pool, bool in_place, bool search,
+                 const SavedPlan* saved = nullptr);
   PlannedProgram(const PlannedProgram&) = delete;
   PlannedProgram& operator=(const PlannedProgram&) = delete;
 
@@ -33,6 +36,9 @@ class PlannedProgram {
   Run Serve(std::vector<at::Tensor> inputs, Fill fill);
 
   const Program& program() const { return program_; }
+  // The plan is, or began as, that of the file.
+  bool as_saved() const { return as_saved_; }
+  const Problem& problem() const { return problem_; }
   // The plan in service.
   Plan plan() const { return plan_->Current()->plan(); }
   // A better plan is being looked for.
@@ -51,6 +57,8 @@ class PlannedProgram {
   ArenaPool& pool_;
   std::vector<ValueId> in_place_input_;
   std::int64_t in_place_buffers_ = 0;
+  bool as_saved_ = false;
+  Problem problem_;
   std::unique_ptr<PlanInService> plan_;
 };
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <sstream>
 
 #include "livepool/base/error.h"
 #include "livepool/pool/thread_state.h"
@@ -13,6 +14,16 @@ namespace livepool {
 namespace {
 
 thread_local Recorder* current = nullptr;
+
+// "Float[2, 8]"; with the strides where they are not those of a contiguous tensor.
+std::string GeometryText(const at::Tensor& tensor) {
+  if (!tensor.defined()) return "none";
+  if (const auto reason = RefusedKind(tensor)) return *reason;
+  std::ostringstream text;
+  text << tensor.scalar_type() << tensor.sizes();
+  if (!tensor.is_contiguous()) text << "/" << tensor.strides();
+  return text.str();
+}
 
 bool IsLiftFresh(const c10::OperatorHandle& op) { return op.schema().name() == "aten::lift_fresh"; }
 
@@ -49,10 +60,8 @@ Recorder::Recorder(DeviceId device, const std::vector<at::Tensor>& inputs, std::
   }
 }
 
-std::vector<at::Tensor> Recorder::Run(const std::function<std::vector<at::Tensor>()>& fn) {
-  if (current != nullptr) throw CaptureRefused("another capture is under way on this thread");
-  if (!at::isRecordFunctionEnabled()) throw CaptureRefused("RecordFunction observers are disabled on this thread");
-  if (const auto reason = RefusedThreadState()) throw CaptureRefused(*reason);
+std::vector<at::Tensor> Recorder::Run(const std::function<std::vector<at::Tensor>()>& fn, ArenaPool& pool, const SavedPlan* known) {
+  if (const auto reason = WhyNotNow()) throw CaptureRefused(*reason);
   const auto handle = at::addThreadLocalCallback(at::RecordFunctionCallback(&OnBegin, &OnEnd)
                                                      .needsInputs(true)
                                                      .needsOutputs(true)
@@ -62,6 +71,7 @@ std::vector<at::Tensor> Recorder::Run(const std::function<std::vector<at::Tensor
     at::CallbackHandle handle;
     bool autocast_cache;
     ~Guard() {
+      current->known_run_ = nullptr;
       current = nullptr;
       at::autocast::set_autocast_cache_enabled(autocast_cache);
       at::removeCallback(handle);
@@ -69,7 +79,16 @@ std::vector<at::Tensor> Recorder::Run(const std::function<std::vector<at::Tensor
   } const guard{handle, at::autocast::is_autocast_cache_enabled()};
   at::autocast::set_autocast_cache_enabled(false);  // as in a replay: a cached weight would outlive the pass
   const RecordingScope recording(writer_);
+  std::unique_ptr<KnownRun> run;
+  if (known != nullptr) run = KnownRun::Begin(pool, {.run = known->recorded, .ops = &known->ops}, writer_);
+  known_run_ = run.get();
   return fn();
+}
+
+std::optional<std::string> Recorder::WhyNotNow() {
+  if (current != nullptr) return "another capture is under way on this thread";
+  if (!at::isRecordFunctionEnabled()) return "RecordFunction observers are disabled on this thread";
+  return RefusedThreadState();
 }
 
 void Recorder::Refuse(const std::string& reason) {
@@ -128,7 +147,22 @@ void Recorder::Begin(const at::RecordFunction& fn) {
   if (!IsLiftFresh(*op)) TakeArguments(frame, Last(fn.inputs(), op->schema().arguments().size()));
   frame.code_mark = program_.code.size();
   frames_.push_back(std::move(frame));
-  if (!frames_.back().composite) writer_.BeginOp();
+  if (frames_.back().composite) return;
+  const OpIndex index = writer_.BeginOp();
+  if (known_run_ != nullptr) known_run_->BeginOp(index, OpName(*op));
+}
+
+void Recorder::EndOp(const Frame& frame, const at::RecordFunction& fn) {
+  writer_.EndOp();
+  std::string text = OpName(frame.op) + " ->";
+  const c10::ArrayRef<const c10::IValue> stack(fn.outputs().data(), fn.outputs().size());
+  for (const c10::IValue& result : Last(stack, frame.op.schema().returns().size())) {
+    if (result.isTensor()) text += " " + GeometryText(result.toTensor());
+    if (!result.isTensorList()) continue;
+    for (const at::Tensor& each : result.toTensorVector()) text += " " + GeometryText(each);
+  }
+  ops_.push_back(std::move(text));
+  if (known_run_ != nullptr) known_run_->EndOp(static_cast<OpIndex>(ops_.size() - 1), ops_.back());
 }
 
 void Recorder::End(const at::RecordFunction& fn) {
@@ -139,7 +173,7 @@ void Recorder::End(const at::RecordFunction& fn) {
   if (frames_.empty()) return;
   Frame frame = std::move(frames_.back());
   frames_.pop_back();
-  if (!frame.composite) writer_.EndOp();
+  if (!frame.composite) EndOp(frame, fn);
   if (std::uncaught_exceptions() > 0) {
     Refuse(OpName(frame.op) + " ended by an exception; a graph would not repeat what the program does then");
   }

@@ -12,6 +12,7 @@
 
 #include "device_context.h"
 #include "finish_program.h"
+#include "known_run.h"
 #include "known_values.h"
 #include "livepool/graph/trace.h"
 #include "program.h"
@@ -33,12 +34,15 @@ class Recorder {
  public:
   Recorder(DeviceId device, const std::vector<at::Tensor>& inputs, std::vector<StateTensor> state);
 
-  // Runs `fn` on the calling thread with the hook installed. What fn throws passes through.
-  std::vector<at::Tensor> Run(const std::function<std::vector<at::Tensor>()>& fn);
+  // Runs `fn` on the calling thread with the hook installed. What fn throws passes through. Upstream serves it, or an
+  // arena of `pool`, if `known` is not null and says how the run should go.
+  std::vector<at::Tensor> Run(const std::function<std::vector<at::Tensor>()>& fn, ArenaPool& pool, const SavedPlan* known);
   // The program, without dead ops. Throws CaptureRefused.
   Program Finish(const std::vector<at::Tensor>& outputs, const FinishOptions& options);
 
   const Trace& trace() const { return writer_.trace(); }
+  // One text for each op of the trace, those included that Finish removes: "aten::addmm -> Float[2, 8]".
+  const std::vector<std::string>& ops() const { return ops_; }
   // The allocations of the pass that `outputs` live in.
   std::vector<AllocationIndex> AllocationsOf(const std::vector<at::Tensor>& outputs) const;
 
@@ -50,6 +54,8 @@ class Recorder {
   void Refuse(const std::string& reason);
   // The same, unless the caller is the kernel of an op: false then.
   bool RefuseHostRead(const std::string& reason);
+  // Why the calling thread cannot record now; nothing if it can.
+  static std::optional<std::string> WhyNotNow();
   // The recorder that runs on the calling thread, or null.
   static Recorder* Current();
 
@@ -71,6 +77,7 @@ class Recorder {
   void Begin(const at::RecordFunction& fn);
   void End(const at::RecordFunction& fn);
 
+  void EndOp(const Frame& frame, const at::RecordFunction& fn);
   void TakeArguments(Frame& frame, c10::ArrayRef<const c10::IValue> arguments);
   // The value of an argument; none if it is unknown, and then a frame or the capture has been marked.
   std::optional<ValueId> Use(Frame& frame, const at::Tensor& tensor, std::size_t argument);
@@ -91,6 +98,8 @@ class Recorder {
   Program program_;
   KnownValues known_;
   TraceWriter writer_;
+  std::vector<std::string> ops_;
+  KnownRun* known_run_ = nullptr;  // while it serves the run
   std::vector<Frame> frames_;   // looked-through composites, and at the end at most one op
   int inside_op_ = 0;           // calls nested in the op on top of frames_
   std::unordered_set<StorageId> unwritten_;  // made by aten::empty* or grown, and no recorded op wrote them yet

@@ -52,9 +52,14 @@ class Captured:
 
     def report(self) -> dict:
         """Sizes in bytes and times in ms: ops, buffers, sum_bytes, eager_live_peak_bytes, lower_bound_bytes,
-        arena_bytes, capture_ms, plan_ms, replays, hits, misses, …; searching: a better plan is being looked for; launches: of
+        arena_bytes, capture_ms, plan_ms, replays, hits, misses, …; searching: a better plan is being looked for; as_saved: the plan is one that was
+        loaded, not_as_saved: why it is not, though there was one; launches: of
         a CUDA graph; not_launched: why the last replay was no launch, if mode="graph"."""
         return self._graph.report()
+
+    def put_plan(self, plans: _livepool.SavedPlans, key: _livepool.CallKey) -> None:
+        """Puts the plan among those that are saved, for calls with this key."""
+        plans.put(key, self._graph)
 
     def writes(self) -> bool:
         """Whether a replay writes to its arguments or to the state."""

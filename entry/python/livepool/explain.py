@@ -47,12 +47,16 @@ class Explanation:
     signatures: list[SignatureReport] = field(default_factory=list)  # that are remembered
     replayed: int = 0  # calls that a graph served, also graphs that are gone
     as_is: dict[str, int] = field(default_factory=dict)  # why calls ran as they are -> how many
+    plans_loaded: int = 0  # by load_plans()
 
     def __str__(self) -> str:
         graphs = sum(each.graph is not None for each in self.signatures)
         lines = [f"{self.module}: {self.replayed} calls replayed; {graphs} of at most {self.max_graphs} graphs, captured at sighting "
                  f"{self.capture_after}"]
         lines += [f"  {each}" for each in self.signatures]
+        if self.plans_loaded:
+            used = sum(each.graph is not None and each.graph["as_saved"] for each in self.signatures)
+            lines.append(f"  {self.plans_loaded} plans loaded from a file, {used} of them in use")
         lines += [f"  ran as it is {count} times: {reason}" for reason, count in self.as_is.items()]
         return "\n".join(lines)
 
@@ -61,7 +65,7 @@ def describe_graph(report: dict[str, Any]) -> str:
     """One line about a graph, from Captured.report()."""
     return (f"{report['ops']} ops, {report['buffers']} buffers, bound {format_bytes(report['lower_bound_bytes'])}, "
             f"arena {format_bytes(report['arena_bytes'])}, captured in {report['capture_ms']:.1f} ms, "
-            f"planned in {report['plan_ms']:.1f} ms")
+            f"planned in {report['plan_ms']:.1f} ms{', plan from a file' if report['as_saved'] else ''}")
 
 
 def format_bytes(n: float) -> str:

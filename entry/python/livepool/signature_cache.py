@@ -32,7 +32,7 @@ class Signature:
 class SignatureCache:
     """The signatures of one wrapped module, at most `max_graphs` of them with graphs.
 
-    A signature is captured at its `capture_after`-th sighting. When its graph is dropped (others were used more
+    A signature is captured at its `capture_after`-th sighting; at its first, if there is a saved plan for it. When its graph is dropped (others were used more
     recently, the state was replaced, replays were given up again and again) it must be seen twice as often as before
     until it is captured anew: a module that changes all the time costs little, and is captured once it stays as it is.
 
@@ -53,9 +53,9 @@ class SignatureCache:
             signature.seen_at = next(self._clock)
         return signature
 
-    def sight(self, key: Hashable, objects: list[Any]) -> tuple[Signature, bool]:
-        """Notes a call that no graph serves. `objects`: the signature is forgotten when one of them dies. True: the
-        caller is to capture it, and then to call captured(), refuse() or fail()."""
+    def sight(self, key: Hashable, objects: list[Any], planned: bool) -> tuple[Signature, bool]:
+        """Notes a call that no graph serves. `objects`: the signature is forgotten when one of them dies. `planned`: there
+        is a saved plan for it. True: the caller is to capture it, and then to call captured(), refuse() or fail()."""
         with self._lock:
             signature = self._signatures.get(key)
             if signature is None:
@@ -64,8 +64,8 @@ class SignatureCache:
                 signature.watches = [weakref.ref(each, lambda _: self._signatures.pop(key, None)) for each in objects]
             signature.seen_at = next(self._clock)
             signature.sightings += 1
-            due = signature.sightings >= self._capture_after << min(signature.captures, 20)
-            if not due or signature.graph is not None or signature.refusal is not None or signature.being_captured:
+            due = self._due(signature, planned)
+            if signature.sightings < due or signature.graph is not None or signature.refusal is not None or signature.being_captured:
                 return signature, False
             signature.being_captured = True
             return signature, True
@@ -89,6 +89,14 @@ class SignatureCache:
             signature.refusal = reason
             dropped = self._drop(signature)
         del dropped  # here, as what dies with it may run any code
+
+    def defer(self, signature: Signature) -> bool:
+        """A capture was refused. True if it came before its time, because of a saved plan: the signature was only seen then,
+        as a first run often sets things up which are there at the next one."""
+        with self._lock:
+            early = signature.sightings < self._due(signature, planned=False)
+            signature.being_captured = signature.being_captured and not early
+            return early
 
     def fail(self, signature: Signature) -> None:
         """A capture has ended without a graph, for a reason that may not come again."""
@@ -116,6 +124,9 @@ class SignatureCache:
     def signatures(self) -> list[Signature]:
         """In the order of their first sighting."""
         return list(self._signatures.values())
+
+    def _due(self, signature: Signature, planned: bool) -> int:
+        return (1 if planned else self._capture_after) << min(signature.captures, 20)
 
     @staticmethod
     def _drop(signature: Signature) -> Captured | None:

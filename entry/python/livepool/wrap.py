@@ -74,10 +74,15 @@ def unwrap(module: Module) -> Module:
 def explain(module: torch.nn.Module) -> Explanation:
     """What a wrapped module does with its calls: its signatures with their graphs or the reasons why they have none,
     and why calls ran as they are. Print it, or read its fields (see Explanation). Raises InvalidInput if the module is not wrapped."""
-    wrapped = _wrapped_forward(module)
+    return wrapped_forward(module).explain()
+
+
+def wrapped_forward(module: torch.nn.Module) -> WrappedForward:
+    """What stands in the place of the module's `forward`. Raises InvalidInput if the module is not wrapped."""
+    wrapped = _wrapped_forward(module) if isinstance(module, torch.nn.Module) else None
     if wrapped is None:
         raise InvalidInput(f"this {type(module).__name__} is not wrapped; livepool.wrap(module) does that")
-    return wrapped.explain()
+    return wrapped
 
 
 def _wrapped_forward(module: torch.nn.Module) -> WrappedForward | None:

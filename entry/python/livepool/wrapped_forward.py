@@ -32,11 +32,12 @@ class WrappedForward(ForwardStandIn):
     The module's graphs die with the module.
     """
 
-    __slots__ = ("cache", "_max_graphs", "_capture_after", "_options", "_replayed", "_as_is", "_said", "_lock")
+    __slots__ = ("cache", "_plans", "_max_graphs", "_capture_after", "_options", "_replayed", "_as_is", "_said", "_lock")
 
     def __init__(self, module: torch.nn.Module, max_graphs: int, capture_after: int, options: _livepool.CaptureOptions) -> None:
         self.cache = SignatureCache(max_graphs, capture_after)
         super().__init__(module, lambda _, cache=self.cache: cache.clear())
+        self._plans: _livepool.SavedPlans | None = None  # from a file
         self._max_graphs = max_graphs
         self._capture_after = capture_after
         self._options = options
@@ -52,6 +53,7 @@ class WrappedForward(ForwardStandIn):
         if twin is None:
             return copy.deepcopy(self.__wrapped__, memo)
         wrapped = WrappedForward(twin, self._max_graphs, self._capture_after, self._options)
+        wrapped._plans = self._plans
         wrapped.own = copy.deepcopy(self.own, memo)
         return wrapped
 
@@ -59,7 +61,20 @@ class WrappedForward(ForwardStandIn):
         with self._lock:
             replayed, as_is = self._replayed, dict(self._as_is)
         return Explanation(module=type(self.module).__name__, max_graphs=self._max_graphs, capture_after=self._capture_after,
-                           signatures=[SignatureReport.of(each) for each in self.cache.signatures()], replayed=replayed, as_is=as_is)
+                           signatures=[SignatureReport.of(each) for each in self.cache.signatures()], replayed=replayed, as_is=as_is,
+                           plans_loaded=0 if self._plans is None else len(self._plans))
+
+    def save_plans(self, path: str) -> int:
+        plans = _livepool.SavedPlans() if self._plans is None else _livepool.SavedPlans(self._plans)
+        for signature in self.cache.signatures():
+            if (graph := signature.graph) is not None:
+                graph.put_plan(plans, signature.key)
+        plans.write(path, _named_tensors(self.module))
+        return len(plans)
+
+    def load_plans(self, path: str) -> int:
+        self._plans = _livepool.SavedPlans.read(path, _named_tensors(self.module))
+        return len(self._plans)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if torch.compiler.is_compiling():
@@ -91,9 +106,10 @@ class WrappedForward(ForwardStandIn):
                         self._replayed += 1
                     return result
         if reason is None or signature.graph is None:
-            signature, capture = self.cache.sight(key, objects)
+            plan = None if self._plans is None else self._plans.find(key)
+            signature, capture = self.cache.sight(key, objects, planned=plan is not None)
             if capture:
-                return self._capture(signature, module, args, kwargs)
+                return self._capture(signature, module, args, kwargs, plan)
             reason = reason or _why_no_graph(signature)
         return self._run_as_is(reason, args, kwargs)
 
@@ -102,15 +118,17 @@ class WrappedForward(ForwardStandIn):
             self._as_is[reason] += 1
         return self.__wrapped__(*args, **kwargs)
 
-    def _capture(self, signature: Signature, module: torch.nn.Module, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """Runs the module once, under the recorder, and returns its own result, whether that gives a graph or not."""
+    def _capture(self, signature: Signature, module: torch.nn.Module, args: tuple, kwargs: dict[str, Any],
+                 plan: _livepool.SavedPlan | None) -> Any:
+        """Runs the module once, under the recorder, and returns its own result, whether that gives a graph or not.
+        plan: in whose memory it runs."""
         if any(each.training for each in module.modules() if hasattr(each, "training")):
             self.cache.fail(signature)
             return self._run_as_is("training mode", args, kwargs)
         run = _Once(self)
         try:
             call = FlatCall(run, args, kwargs, forward_of=module)
-            graph = call.capture(self._options)
+            graph = call.capture(self._options if plan is None else self._options.with_plan(plan))
             call.let_go_of_objects()
         except BaseException as error:
             if run.error is not None or not isinstance(error, Exception):
@@ -119,12 +137,19 @@ class WrappedForward(ForwardStandIn):
             self._not_captured(signature, error)
         else:
             dropped = self.cache.captured(signature, graph)
-            logger.info("%s(%s): %s%s", type(module).__name__, signature.key, describe_graph(graph.report()),
+            report = graph.report()
+            logger.info("%s(%s): %s%s", type(module).__name__, signature.key, describe_graph(report),
                         f"; {dropped} older graph dropped (max_graphs={self._max_graphs})" if dropped else "")
+            if report["not_as_saved"]:
+                self._say(f"plans anew for ({signature.key}), as the saved plan does not fit", report["not_as_saved"],
+                          (str(signature.key), "plan"))
         return run.result() if run.begun else self._run_as_is(_why_no_graph(signature), args, kwargs)
 
     def _not_captured(self, signature: Signature, error: Exception) -> None:
-        if isinstance(error, _livepool.Error) and not isinstance(error, CaptureDisturbed):
+        refused = isinstance(error, _livepool.Error) and not isinstance(error, CaptureDisturbed)
+        if refused and self.cache.defer(signature):
+            logger.info("%s waits for another call with (%s): %s", type(self.module).__name__, signature.key, error)
+        elif refused:
             self.cache.refuse(signature, str(error))
             self._say(f"runs as it is for ({signature.key})", str(error), str(error))
         else:  # another attempt may succeed; out of memory, for one
@@ -182,6 +207,10 @@ class _Once:
 
     def result(self) -> Any:
         return self._result.pop()
+
+
+def _named_tensors(module: torch.nn.Module) -> list[tuple[str, torch.Tensor]]:
+    return [*module.named_parameters(), *module.named_buffers()]
 
 
 def _why_never(module: torch.nn.Module) -> str | None:

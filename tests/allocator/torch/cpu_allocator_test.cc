@@ -14,6 +14,7 @@
 #include "allocator/allocator_conformance.h"
 #include "allocator/pool/test_tables.h"
 #include "allocator/torch/c10_block.h"
+#include "allocator/torch/slot_free_sink.h"
 #include "livepool/torch/install.h"
 
 namespace livepool {
@@ -87,6 +88,24 @@ TEST(CpuAllocatorTest, TheProfilerHearsOfSlotsAsOfEverythingElse) {
   EXPECT_EQ(PoolOf({}).Find(other), nullptr);
   EXPECT_THAT(events->events, ::testing::ElementsAre(std::pair(slot, 100), std::pair(slot, -100), std::pair(other, 200),
                                                      std::pair(other, -200)));
+}
+
+// Who records a run that slots serve must know when they are free.
+TEST(CpuAllocatorTest, ASinkHearsWhenASlotIsFreed) {
+  Install(DeviceId::Kind::kHost);
+  c10::Allocator& allocator = *c10::GetAllocator(c10::kCPU);
+  testing::RunningPass running(PoolOf({}), testing::OneOpEach({{0, 128}}));
+  running->BeginOp(0, nullptr);
+  SlotFreeSink sink;
+  c10::DataPtr data = allocator.allocate(100);
+  const void* const slot = data.get();
+  EXPECT_THAT(sink.slots, ::testing::IsEmpty());
+  data.clear();
+  allocator.allocate(200).clear();  // a miss
+  EXPECT_THAT(sink.slots, ::testing::ElementsAre(slot));
+  EXPECT_THAT(sink.devices, ::testing::ElementsAre(DeviceId{}));
+  EXPECT_EQ(sink.allocated, 1);
+  EXPECT_EQ(sink.freed, 1);
 }
 
 // Field faults 3 and 8: torch's own type, and not before idle arenas have given their memory back.

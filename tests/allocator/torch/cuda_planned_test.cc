@@ -7,6 +7,7 @@
 
 #include "allocator/torch/cuda_fake_machine.h"
 #include "allocator/torch/cuda_fake_upstream.h"
+#include "allocator/torch/slot_free_sink.h"
 #include "cuda_allocator.h"
 #include "livepool/base/error.h"
 #include "livepool/pool/pass.h"
@@ -87,6 +88,22 @@ TEST_F(CudaPlannedTest, ServesSlotsThatFreeThemselves) {
   EXPECT_THAT(upstream_.calls, testing::Not(testing::Contains("allocate")));
   data.clear();
   EXPECT_EQ(arena_->LiveBytes(), 0);
+  EndPass();
+}
+
+// Who records a run that slots serve must know when they are free.
+TEST_F(CudaPlannedTest, ASinkHearsWhenASlotIsFreed) {
+  BeginPass();
+  {
+    SlotFreeSink sink;
+    base_.allocate(2_MiB).clear();
+    base_.raw_deallocate(base_.raw_allocate(3_MiB));
+    base_.allocate(77).clear();  // a miss
+    EXPECT_THAT(sink.slots, ElementsAre(At(0), At(2_MiB)));
+    EXPECT_THAT(sink.devices, testing::Each(pool().device()));
+    EXPECT_EQ(sink.allocated, 1);
+    EXPECT_EQ(sink.freed, 1);
+  }
   EndPass();
 }
 

@@ -52,6 +52,7 @@ struct WrapReport {
   std::vector<SignatureReport> signatures;
   std::int64_t replayed = 0;                  // calls that a graph served
   std::map<std::string, std::int64_t> as_is;  // why calls ran as they are -> how many
+  std::size_t plans_loaded = 0;               // by LoadPlans
   std::string ToText() const;
 };
 
@@ -82,6 +83,15 @@ class Wrapped {
   Tensors operator()(const Tensors& inputs) const;
   WrapReport Explain() const;
 
+  // Writes the plans of all signatures that have a graph, and of those that were loaded, to a file; returns how many.
+  // Throws InvalidInput if there are none, or if the file cannot be written; what was there is then still there.
+  std::size_t SavePlans(const std::string& path) const;
+  // Takes the plans that SavePlans has written, in this process or another one: a signature with a plan is captured at its
+  // first call, in the plan's memory. What was loaded before is forgotten. Returns how many there are. Throws InvalidInput
+  // if it cannot be read or is damaged, InvalidPlan if a plan in it is wrong, PlansRefused if it is not for this module
+  // (its parameters and buffers), this torch or this livepool.
+  std::size_t LoadPlans(const std::string& path) const;
+
  private:
   std::shared_ptr<WrapServer> server_;  // copies share their graphs
   std::shared_ptr<const WrapSource<Tensors(const Tensors&)>> source_;
@@ -93,6 +103,8 @@ class WrappedScript {
   WrappedScript(WrapSource<c10::IValue(std::vector<c10::IValue>)> source, const WrapOptions& options);
   c10::IValue operator()(std::vector<c10::IValue> inputs) const;
   WrapReport Explain() const;
+  std::size_t SavePlans(const std::string& path) const;  // as of Wrapped
+  std::size_t LoadPlans(const std::string& path) const;
 
  private:
   std::shared_ptr<WrapServer> server_;

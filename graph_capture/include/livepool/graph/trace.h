@@ -60,6 +60,7 @@ class TraceWriter final : public TraceSink {
   void EndOp();
   void OnAlloc(DeviceId device, const void* address, Bytes size, StreamHandle stream) override;
   void OnFree(DeviceId device, const void* address) override;
+  void OnSlotFree(DeviceId device, const void* address) override { OnFree(device, address); }
 
   // The allocation that starts at `address` and is not freed yet; -1 if there is none.
   AllocationIndex LiveAt(const void* address) const;

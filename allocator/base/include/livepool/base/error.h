@@ -27,6 +27,12 @@ class InvalidPlan : public Error {
   using Error::Error;
 };
 
+// A file of plans is sound, but of another format, torch, device or module than this one. The message says which.
+class PlansRefused : public Error {
+ public:
+  using Error::Error;
+};
+
 // Memory could not be had. At the torch edge it becomes c10::OutOfMemoryError.
 class OutOfMemory : public Error {
  public:

@@ -23,8 +23,8 @@ inline ThreadState& CurrentThread() { return detail::current_thread; }
 // An address that is unique to the calling thread while it lives.
 inline const void* CurrentThreadToken() { return &detail::current_thread; }
 
-// Sets the calling thread's sink for a scope, in which nothing is served: a recording is one of upstream's memory. What
-// was before is restored, also on exceptions.
+// Sets the calling thread's sink for a scope, in which nothing is served, unless who records sets a server of his own,
+// which reports its slots. What was before is restored, also on exceptions.
 class RecordingScope {
  public:
   explicit RecordingScope(TraceSink& sink) : previous_(CurrentThread()) {

@@ -15,6 +15,8 @@ class TraceSink {
   virtual ~TraceSink() = default;
   virtual void OnAlloc(DeviceId device, const void* address, Bytes size, StreamHandle stream) = 0;
   virtual void OnFree(DeviceId device, const void* address) = 0;
+  // The same for a slot. Who serves knows his slots: only a sink that records what another one serves wants to hear.
+  virtual void OnSlotFree(DeviceId /*device*/, const void* /*address*/) {}
 };
 
 }  // namespace livepool

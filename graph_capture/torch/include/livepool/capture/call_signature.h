@@ -24,6 +24,9 @@ class CallSignature {
   std::size_t Hash() const;
   friend bool operator==(const CallSignature& a, const CallSignature& b) { return a.words_ == b.words_; }
 
+  // The row, but for which device of its type a tensor is on: the same in another process under the same torch.
+  std::vector<std::int64_t> Portable() const;
+
   // One text for each tensor, e.g. "Float[2, 8]".
   std::vector<std::string> ToTexts() const;
 

@@ -12,6 +12,7 @@
 
 #include "livepool/base/error.h"
 #include "livepool/base/units.h"
+#include "livepool/graph/saved_plan.h"
 
 namespace livepool {
 
@@ -37,6 +38,9 @@ struct CaptureOptions {
   // Where the plan that the capture makes in a few ms may not be the best, look for a better one on a thread of low
   // priority, and serve it from the next replay on. Results do not change. LIVEPOOL_SEARCH=off switches it off for all.
   bool search_in_background = true;
+  // What an earlier capture of the same callable, for the same kind of call, has learnt (ExecGraph::Save): this one is
+  // served by it. It cannot make a result wrong, and where it does not fit, GraphReport::not_as_saved says why.
+  std::shared_ptr<const SavedPlan> plan;
 
   // kGraph: the ops are captured into a CUDA graph, and a replay launches that. A pass that cannot be one (on the CPU;
   // the host reads a result; an op waits for the device) is replayed op by op, and GraphReport::not_launched says why.
@@ -67,6 +71,8 @@ struct GraphReport {
   bool checked = false;     // a replay has been compared with eager, byte for byte
   std::int64_t launches = 0;  // replays that were launches of a CUDA graph
   std::int64_t graphs = 0;    // CUDA graphs captured for it, one after another
+  bool as_saved = false;      // the plan is that of CaptureOptions::plan, or was found from there
+  std::string not_as_saved;   // why not, if there was one
   std::string not_launched;   // Mode::kGraph: why the last replay that was no launch was none
 };
 
@@ -91,6 +97,9 @@ class ExecGraph {
 
   GraphReport Report() const;
 
+  // What another process needs to begin with this graph's plan.
+  SavedPlan Save() const;
+
   // True once a replay may be thrown away: it writes to nothing of the caller's, draws no random numbers, and will
   // not be checked (any more). A caller with checks of its own may then make them while the device still works.
   bool Disposable() const;
@@ -107,8 +116,9 @@ class ExecGraph {
   std::unique_ptr<Impl> impl_;
 };
 
-// Runs `fn` once on `inputs` and records its ops, replays them once on upstream's memory to see every
-// allocation, and plans. livepool must be installed for the device of the tensors, and grad mode off.
+// Runs `fn` once on `inputs` and records its ops, replays them once to see every allocation, and plans. Upstream serves
+// both runs, or an arena, as far as options.plan knows them. livepool must be installed for the device of the tensors,
+// and grad mode off.
 // Side effects of fn on `inputs` and state happen once. Reads of a tensor's bytes by the host are guarded where they go
 // through the dispatcher (item()); fn may not read through data_ptr(), which nobody sees here. Throws NotInstalled, or CaptureRefused where a graph
 // would be wrong, naming the op.
