@@ -52,7 +52,7 @@ PlannedArena* ArenaPool::HoldFree(Bytes height) {
   for (const Candidate& candidate : candidates) {
     PlannedArena& arena = *arenas_[candidate.index];
     if (!arena.TryHold()) continue;
-    if (arena.RangeFree(height)) return &arena;
+    if (arena.MakeRoom(height)) return &arena;
     arena.Release();
   }
   return nullptr;
@@ -78,7 +78,7 @@ PlannedArena& ArenaPool::Borrow(Bytes height) {
 
 bool ArenaPool::TryBorrow(PlannedArena& arena, Bytes height) {
   if (InForkedChild() || !arena.TryHold()) return false;
-  if (!arena.RangeFree(height)) {
+  if (!arena.MakeRoom(height)) {
     arena.Release();
     return false;
   }

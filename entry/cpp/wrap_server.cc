@@ -55,12 +55,16 @@ WrapServer::Done RunNew(const Tensors& inputs, const WrapServer::MakeCall& make)
 DisabledScope::DisabledScope() { ++disabled; }
 DisabledScope::~DisabledScope() { --disabled; }
 
-WrapServer::WrapServer(const WrapOptions& options) : name_(options.name), cache_(options.max_graphs, options.capture_after) {
+WrapServer::WrapServer(const WrapOptions& options)
+    : name_(options.name),
+      mode_(options.mode),
+      outputs_in_arena_(options.outputs_in_arena),
+      cache_(options.max_graphs, options.capture_after) {
   if (options.max_graphs < 1) throw InvalidInput("max_graphs is 0; it must be at least 1");
   if (options.capture_after < 1) throw InvalidInput("capture_after is " + std::to_string(options.capture_after) + "; it must be at least 1");
 }
 
-WrapServer::Done WrapServer::Call(const std::string& structure, const Tensors& inputs, bool training, const MakeCall& make,
+WrapServer::Done WrapServer::Call(const std::string& structure, Tensors inputs, bool given, bool training, const MakeCall& make,
                                   const std::function<NamedTensors()>& state) {
   if (const std::string reason = WhyNever(training); !reason.empty()) return AsIs(reason, inputs, make);
   std::optional<CallSignature> tensors;
@@ -77,14 +81,17 @@ WrapServer::Done WrapServer::Call(const std::string& structure, const Tensors& i
 
   const auto [signature, captured] = cache_.Find({structure, *std::move(tensors)});
   if (captured.graph) {
+    given = given && captured.graph->Unconditional();
+    const std::size_t count = inputs.size();
     try {
-      Done done{.call = captured.call, .replayed = captured.graph->Replay(inputs)};
+      Done done{.call = captured.call, .replayed = given ? captured.graph->Replay(std::move(inputs)) : captured.graph->Replay(inputs)};
       cache_.Served(*signature);
       const std::lock_guard lock(mutex_);
       ++replayed_;
       return done;
     } catch (const std::exception&) {
-      if (!GiveUp(*signature, *captured.graph, reason)) throw;
+      const bool gone = inputs.size() != count;
+      if (gone || !GiveUp(*signature, *captured.graph, reason)) throw;
     }
   }
   if (cache_.Sight(*signature)) return CaptureCall(*signature, inputs, make, state);
@@ -118,7 +125,7 @@ WrapServer::Done WrapServer::CaptureCall(Signature& signature, const Tensors& in
   };
   const std::string text = ToText(signature.key);
   try {
-    const std::shared_ptr<ExecGraph> graph = Capture(fn, inputs, {.state = state()});
+    const std::shared_ptr<ExecGraph> graph = Capture(fn, inputs, {.state = state(), .mode = mode_, .outputs_in_arena = outputs_in_arena_});
     cache_.Captured(signature, {graph, call});
     Print(LogLevel::kInfo, name_ + "(" + text + "): " + Describe(graph->Report()));
   } catch (const std::exception& error) {

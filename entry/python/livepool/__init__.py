@@ -40,14 +40,14 @@ from livepool.capture import Captured, capture
 from livepool.disabled import disabled
 from livepool.explain import Explanation, SignatureReport
 from livepool.scope import pass_scope, scope_stats, wait_for_plans
-from livepool.wrap import explain, unwrap, wrap
+from livepool.wrap import consume, explain, unwrap, wrap
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Allocator", "ArenaInUse", "CaptureDisturbed", "Captured", "CaptureRefused", "CheckFailed", "Error", "Explanation",
     "GuardFailed", "InvalidInput", "InvalidPlan", "NotInstalled", "ReplayMismatch", "SignatureReport", "UnsupportedTorch",
-    "capture", "disabled", "explain", "install", "memory_limit", "pass_scope", "scope_stats", "set_memory_limit", "stats",
+    "capture", "consume", "disabled", "explain", "install", "memory_limit", "pass_scope", "scope_stats", "set_memory_limit", "stats",
     "trim", "unwrap", "wait_for_plans", "wrap",
 ]
 

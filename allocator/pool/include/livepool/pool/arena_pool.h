@@ -40,7 +40,7 @@ class ArenaPool {
   Backend& backend() const { return *backend_; }
 
   // An arena with `height` bytes mapped, held by the calling thread, none of whose live slots lies below
-  // `height`. Throws OutOfMemory, also if all kMaxArenas are taken, and in a forked child. Give it back with Return.
+  // `height`. What the thread had on loan there is lent no more. Throws OutOfMemory, also if all kMaxArenas are taken, and in a forked child. Give it back with Return.
   PlannedArena& Borrow(Bytes height);
   // The same for one arena; false if somebody else holds it, or if a live slot lies below `height`.
   bool TryBorrow(PlannedArena& arena, Bytes height);
