@@ -53,7 +53,7 @@ PlannedArena* ArenaPool::HoldFree(Bytes height, Bytes tolerated) {
   const auto hold = [&](const Candidate& candidate, Bytes most_live) {
     PlannedArena& arena = *arenas_[candidate.index];
     if (!arena.TryHold()) return false;
-    if (arena.LiveBelow(height) <= most_live) return true;
+    if (arena.MakeRoom(height, most_live)) return true;
     arena.Release();
     return false;
   };
@@ -87,7 +87,7 @@ PlannedArena& ArenaPool::Borrow(Bytes height, Bytes tolerated) {
 
 bool ArenaPool::TryBorrow(PlannedArena& arena, Bytes height) {
   if (InForkedChild() || !arena.TryHold()) return false;
-  if (arena.LiveBelow(height) > 0) {
+  if (!arena.MakeRoom(height)) {
     arena.Release();
     return false;
   }

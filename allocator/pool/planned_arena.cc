@@ -109,8 +109,32 @@ Bytes PlannedArena::Trim() {
   return visit ? TrimHeld() : 0;
 }
 
+bool PlannedArena::MakeRoom(Bytes height, Bytes tolerated) {
+  ForgetReturnedLoans();
+  const std::byte* const end = arena_.base() + height;
+  for (const auto& loan : loans_) {
+    if (loan->LentBelow(end) && !loan->Mine()) return false;
+  }
+  for (const auto& loan : loans_) {
+    if (loan->Mine()) loan->End(Loan::By::kPass);
+  }
+  return LiveBelow(height) <= tolerated;
+}
+
+// The tensor's reference is dropped last: then all that it does is done.
+void PlannedArena::ForgetReturnedLoans() {
+  std::erase_if(loans_, [](const std::shared_ptr<Loan>& loan) { return loan.use_count() == 1; });
+}
+
+Bytes PlannedArena::BytesInUse() {
+  ForgetReturnedLoans();
+  const std::byte* end = live_.End() == nullptr ? arena_.base() : live_.End();
+  for (const auto& loan : loans_) end = std::max(end, loan->end());
+  return end - arena_.base();
+}
+
 Bytes PlannedArena::TrimHeld() {
-  const Bytes freed = arena_.Trim(live_.End() == nullptr ? 0 : live_.End() - arena_.base());
+  const Bytes freed = arena_.Trim(BytesInUse());
   if (freed == 0) return 0;
   const std::lock_guard lock(tables_mutex_);
   ForEachSlotLocked([](Slot& slot) { slot.zeroed = false; });  // perhaps on bytes that are gone

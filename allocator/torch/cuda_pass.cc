@@ -36,6 +36,10 @@ void EndDevicePass(int device, PlannedArena& arena, StreamHandle stream) noexcep
   }
 }
 
+void FreedOnDevice(int device, PlannedArena& arena, const void* address) noexcept {
+  if (!ProcessIsExiting()) Installed().Device(device).OrderOf(arena).Freed(address);
+}
+
 bool CudaServingForbidden(int device, StreamHandle stream) {
   if (Installed().Device(device).open_pools().Covers(AsStream(stream))) return true;
   const OnDevice on(device);

@@ -25,7 +25,8 @@ class TensorCall final : public FlatCall {
 
 class ScriptCall final : public FlatCall {
  public:
-  ScriptCall(std::shared_ptr<const ScriptSource> source, IValueStructure arguments, std::vector<c10::IValue> inputs)
+  // `inputs`: the caller's own containers, which the module may keep; without them others are made.
+  ScriptCall(std::shared_ptr<const ScriptSource> source, IValueStructure arguments, std::optional<std::vector<c10::IValue>> inputs)
       : source_(std::move(source)), arguments_(std::move(arguments)), inputs_(std::move(inputs)) {}
 
   Tensors FlatResult() override {
@@ -46,12 +47,13 @@ class ScriptCall final : public FlatCall {
   }
 
  private:
-  // On the caller's own containers, which the module may keep.
-  void First(const Tensors&) override { result_ = source_->run(std::exchange(inputs_, {})); }
+  void First(const Tensors& inputs) override {
+    result_ = source_->run(inputs_ ? *std::exchange(inputs_, {}) : arguments_.Rebuild(inputs));
+  }
 
   const std::shared_ptr<const ScriptSource> source_;
   const IValueStructure arguments_;
-  std::vector<c10::IValue> inputs_;
+  std::optional<std::vector<c10::IValue>> inputs_;
   c10::IValue result_;
   std::optional<IValueStructure> structure_;  // of the result, if a graph was tried
 };
@@ -61,9 +63,12 @@ class ScriptCall final : public FlatCall {
 Wrapped::Wrapped(TensorSource source, const WrapOptions& options)
     : server_(std::make_shared<WrapServer>(options)), source_(std::make_shared<TensorSource>(std::move(source))) {}
 
-Tensors Wrapped::operator()(const Tensors& inputs) const {
-  WrapServer::Done done =
-      server_->Call("", inputs, source_->training(), [this] { return std::make_shared<TensorCall>(source_); }, source_->state);
+Tensors Wrapped::operator()(const Tensors& inputs) const { return Call(inputs, /*given=*/false); }
+Tensors Wrapped::Consume(Tensors inputs) const { return Call(std::move(inputs), /*given=*/true); }
+
+Tensors Wrapped::Call(Tensors inputs, bool given) const {
+  WrapServer::Done done = server_->Call(
+      "", std::move(inputs), given, source_->training(), [this] { return std::make_shared<TensorCall>(source_); }, source_->state);
   return static_cast<TensorCall&>(*done.call).Take(std::move(done.replayed));
 }
 
@@ -74,7 +79,10 @@ std::size_t Wrapped::LoadPlans(const std::string& path) const { return server_->
 WrappedScript::WrappedScript(ScriptSource source, const WrapOptions& options)
     : server_(std::make_shared<WrapServer>(options)), source_(std::make_shared<ScriptSource>(std::move(source))) {}
 
-c10::IValue WrappedScript::operator()(std::vector<c10::IValue> inputs) const {
+c10::IValue WrappedScript::operator()(std::vector<c10::IValue> inputs) const { return Call(std::move(inputs), /*given=*/false); }
+c10::IValue WrappedScript::Consume(std::vector<c10::IValue> inputs) const { return Call(std::move(inputs), /*given=*/true); }
+
+c10::IValue WrappedScript::Call(std::vector<c10::IValue> inputs, bool given) const {
   Tensors tensors;
   std::optional<IValueStructure> structure;
   try {
@@ -83,9 +91,12 @@ c10::IValue WrappedScript::operator()(std::vector<c10::IValue> inputs) const {
     server_->NoteRefused(refusal.what());
   }
   if (!structure) return source_->run(std::move(inputs));
+  std::optional<std::vector<c10::IValue>> containers;
+  if (!given) containers = std::move(inputs);
+  inputs.clear();
   const WrapServer::Done done = server_->Call(
-      structure->text(), tensors, source_->training(), [&] { return std::make_shared<ScriptCall>(source_, *structure, inputs); },
-      source_->state);
+      structure->text(), std::move(tensors), given, source_->training(),
+      [&] { return std::make_shared<ScriptCall>(source_, *structure, containers); }, source_->state);
   return static_cast<ScriptCall&>(*done.call).Take(done.replayed);
 }
 

@@ -57,12 +57,16 @@ WrapServer::Done RunNew(const Tensors& inputs, const WrapServer::MakeCall& make)
 DisabledScope::DisabledScope() { ++disabled; }
 DisabledScope::~DisabledScope() { --disabled; }
 
-WrapServer::WrapServer(const WrapOptions& options) : name_(options.name), cache_(options.max_graphs, options.capture_after) {
+WrapServer::WrapServer(const WrapOptions& options)
+    : name_(options.name),
+      mode_(options.mode),
+      outputs_in_arena_(options.outputs_in_arena),
+      cache_(options.max_graphs, options.capture_after) {
   if (options.max_graphs < 1) throw InvalidInput("max_graphs is 0; it must be at least 1");
   if (options.capture_after < 1) throw InvalidInput("capture_after is " + std::to_string(options.capture_after) + "; it must be at least 1");
 }
 
-WrapServer::Done WrapServer::Call(const std::string& structure, const Tensors& inputs, bool training, const MakeCall& make,
+WrapServer::Done WrapServer::Call(const std::string& structure, Tensors inputs, bool given, bool training, const MakeCall& make,
                                   const std::function<NamedTensors()>& state) {
   if (const std::string reason = WhyNever(training); !reason.empty()) return AsIs(reason, inputs, make);
   std::optional<CallSignature> tensors;
@@ -79,14 +83,17 @@ WrapServer::Done WrapServer::Call(const std::string& structure, const Tensors& i
 
   const auto [signature, captured] = cache_.Find({structure, *std::move(tensors)});
   if (captured.graph) {
+    given = given && captured.graph->Unconditional();
+    const std::size_t count = inputs.size();
     try {
-      Done done{.call = captured.call, .replayed = captured.graph->Replay(inputs)};
+      Done done{.call = captured.call, .replayed = given ? captured.graph->Replay(std::move(inputs)) : captured.graph->Replay(inputs)};
       cache_.Served(*signature);
       const std::lock_guard lock(mutex_);
       ++replayed_;
       return done;
     } catch (const std::exception&) {
-      if (!GiveUp(*signature, *captured.graph, reason)) throw;
+      const bool gone = inputs.size() != count;
+      if (gone || !GiveUp(*signature, *captured.graph, reason)) throw;
     }
   }
   std::shared_ptr<const SavedPlan> plan = PlanFor(signature->key);
@@ -121,7 +128,9 @@ WrapServer::Done WrapServer::CaptureCall(Signature& signature, const Tensors& in
   };
   const std::string text = ToText(signature.key);
   try {
-    const std::shared_ptr<ExecGraph> graph = Capture(fn, inputs, {.state = state(), .plan = std::move(plan)});
+    const std::shared_ptr<ExecGraph> graph = Capture(
+        fn, inputs,
+        {.state = state(), .plan = std::move(plan), .mode = mode_, .outputs_in_arena = outputs_in_arena_});
     cache_.Captured(signature, {graph, call});
     const GraphReport report = graph->Report();
     Print(LogLevel::kInfo, name_ + "(" + text + "): " + Describe(report));

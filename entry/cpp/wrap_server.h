@@ -26,9 +26,10 @@ class WrapServer {
     std::shared_ptr<FlatCall> call;   // it holds the result, unless
     std::optional<Tensors> replayed;  // these are its tensors
   };
-  // `structure`: of the arguments beside `inputs`. `state`: asked for if the call is captured. Effects happen once, as
-  // in entry/python/livepool/wrapped_forward.py. Throws what the call throws.
-  Done Call(const std::string& structure, const Tensors& inputs, bool training, const MakeCall& make,
+  // `structure`: of the arguments beside `inputs`. `given`: a replay that cannot be given up may free the inputs at their last
+  // use. `state`: asked for if the call is captured. Effects happen once, as in entry/python/livepool/wrapped_forward.py.
+  // Throws what the call throws.
+  Done Call(const std::string& structure, Tensors inputs, bool given, bool training, const MakeCall& make,
             const std::function<NamedTensors()>& state);
 
   // Notes that a call runs as it is, as no graph can take its arguments, and says so, once for each reason.
@@ -51,6 +52,8 @@ class WrapServer {
   void Say(const std::string& what, const std::string& why, const std::string& reason);
 
   const std::string name_;
+  const CaptureOptions::Mode mode_;
+  const bool outputs_in_arena_;
   SignatureCache cache_;
   mutable std::mutex mutex_;  // for what follows
   std::int64_t replayed_ = 0;

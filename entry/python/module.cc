@@ -122,12 +122,17 @@ std::shared_ptr<ExecGraph> CapturePython(const py::object& fn, const Tensors& in
   return Capture(std::move(callable), inputs, std::move(options));
 }
 
-// A replay that takes the tensors out of the list, so that nobody holds them for Python.
+// A replay that takes the tensors out of the list, so that nobody holds them for Python. If it does not begin, they are put back.
 Tensors Consume(ExecGraph& graph, py::list list) {
   auto inputs = list.cast<Tensors>();
   list.attr("clear")();
-  const py::gil_scoped_release no_gil;
-  return graph.Replay(std::move(inputs));
+  try {
+    const py::gil_scoped_release no_gil;
+    return graph.Replay(std::move(inputs));
+  } catch (...) {
+    for (const at::Tensor& each : inputs) list.append(each);
+    throw;
+  }
 }
 
 // Lets Python's garbage collector look into a StateWatch.
@@ -272,6 +277,7 @@ PYBIND11_MODULE(_livepool, m) {
   py::class_<ExecGraph, std::shared_ptr<ExecGraph>>(m, "ExecGraph")
       .def("replay", py::overload_cast<const Tensors&>(&ExecGraph::Replay), py::call_guard<py::gil_scoped_release>())
       .def("consume", &Consume)
+      .def("unconditional", &ExecGraph::Unconditional)
       .def("disposable", &ExecGraph::Disposable)
       .def("writes", &ExecGraph::Writes)
       .def("report", [](const ExecGraph& graph) { return ToDict(graph.Report()); });

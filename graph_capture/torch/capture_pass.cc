@@ -78,7 +78,9 @@ CapturedPass CapturePass(const Callable& fn, const Tensors& inputs, const Captur
   const GeneratorStates after = GeneratorStates::Save(device, recorder.generators());
   const bool fixed = options.mode == CaptureOptions::Mode::kRehearsal ||
                      (options.mode == CaptureOptions::Mode::kGraph && device.kind == DeviceId::Kind::kCuda);
-  pass.program = recorder.Finish(outputs, {.fold_constants = options.fold_constants, .fixed_addresses = fixed});
+  pass.program = recorder.Finish(outputs, {.fold_constants = options.fold_constants,
+                                             .fixed_addresses = fixed,
+                                             .outputs_in_arena = options.outputs_in_arena});
   before.Add(recorder.generators_before());
   pass.sum_bytes = recorder.trace().SumBytes(alignment);
   pass.eager_live_peak_bytes = recorder.trace().LivePeak(alignment, recorder.AllocationsOf(outputs));

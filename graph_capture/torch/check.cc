@@ -44,6 +44,8 @@ CheckedRun RunChecked(const Program& program, const std::vector<at::Tensor>& inp
     if (generators) generators->Restore();
     written.Restore();
   };
+  // An output may be a view of what the pass writes to, which the next run changes; one on loan may end with it.
+  const bool keep_copies = !written.empty() || program.graph.outputs_in_arena;
   std::vector<at::Tensor> outputs;  // of the run that came last, so that those which alias written tensors do
   const auto run = [&](const std::function<std::vector<at::Tensor>()>& fn) {
     restore();
@@ -54,8 +56,7 @@ CheckedRun RunChecked(const Program& program, const std::vector<at::Tensor>& inp
       throw;
     }
     Results results = outputs;
-    // An output may be a view of what the pass writes to, which the next run changes.
-    if (!written.empty()) {
+    if (keep_copies) {
       for (at::Tensor& result : results) result = result.detach().clone();
     }
     for (at::Tensor& each : written.Now()) results.push_back(std::move(each));
@@ -65,7 +66,7 @@ CheckedRun RunChecked(const Program& program, const std::vector<at::Tensor>& inp
   const Results of_replay = run(replay);
   const std::vector<at::Tensor> replayed = outputs;
   const Results of_eager = run(eager);
-  if (SameBytes(of_replay, of_eager)) return {.outputs = written.empty() ? replayed : outputs};
+  if (SameBytes(of_replay, of_eager)) return {.outputs = keep_copies ? outputs : replayed};
   const Results again = run(eager);
   std::optional<std::string> fault = Difference(of_replay, of_eager, again, outputs.size());
   if (fault) restore();  // the caller runs the callable instead, from the same start

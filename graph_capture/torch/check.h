@@ -11,7 +11,7 @@
 namespace livepool {
 
 struct CheckedRun {
-  // The replay's own if nothing is written and all bytes are equal, else eager's.
+  // The replay's own if nothing is written, all bytes are equal and no output is planned, else eager's.
   std::vector<at::Tensor> outputs;
   std::optional<std::string> fault;  // what differs, and by how much
 };

@@ -1,6 +1,5 @@
 #include "livepool/capture/exec_graph.h"
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <mutex>
@@ -11,6 +10,7 @@
 #include "check.h"
 #include "device_context.h"
 #include "graph_runner.h"
+#include "lent_outputs.h"
 #include "livepool/base/env.h"
 #include "livepool/base/error.h"
 #include "livepool/torch/install.h"
@@ -47,19 +47,6 @@ std::optional<Versions> VersionsOf(const Tensors& tensors) {
                         .count = static_cast<std::uint32_t>(tensor._version())});
   }
   return versions;
-}
-
-// Arguments that are outputs of another graph, in the bytes of the arena (CaptureOptions::outputs_in_arena), become
-// copies: the pass would overwrite them. Slots of ordinary replays are nobody else's while a tensor is on them.
-void CopyOutOfArena(const Program& program, Tensors& inputs) {
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const at::DataPtr& data = inputs[i].storage().data_ptr();
-    if (data.get_context() != nullptr || data.get() == nullptr || PoolOf(program.device).Find(data.get()) == nullptr) continue;
-    if (std::find(program.written_inputs.begin(), program.written_inputs.end(), i) != program.written_inputs.end()) {
-      throw InvalidInput("the pass writes to an argument that lies in the arena (outputs=\"arena\"); pass a clone of it");
-    }
-    inputs[i] = inputs[i].clone();
-  }
 }
 
 // Of the state that the program uses and that counts versions.
@@ -110,7 +97,7 @@ struct ExecGraph::Impl {
       report.not_launched = "the pass runs on the CPU, and CUDA graphs need a GPU";
     } else {
       runner = std::make_unique<GraphRunner>(*planned, pool,
-                                             GraphRunner::Options{.launch = launch, .outputs_in_place = wanted.outputs_in_arena});
+                                             GraphRunner::Options{.launch = launch, .lend_outputs = wanted.outputs_in_arena});
       return runner->Prepare(inputs);
     }
     if (launch) SayNotLaunched(report.not_launched);
@@ -118,7 +105,6 @@ struct ExecGraph::Impl {
 
   Tensors Serve(Tensors inputs, Fill fill) {
     replays.fetch_add(1, std::memory_order_relaxed);
-    CopyOutOfArena(planned->program(), inputs);
     PlannedProgram::Run run = runner ? runner->Serve(inputs, fill) : planned->Serve(std::move(inputs), fill);
     hits.fetch_add(run.hits, std::memory_order_relaxed);
     misses.fetch_add(run.misses, std::memory_order_relaxed);
@@ -198,6 +184,7 @@ Tensors ExecGraph::Replay(Tensors&& inputs) {
   CheckInputs(program, inputs, impl_->options.argument_names);
   CheckState(program);
   CheckSurroundings(program);
+  MoveOutOfArena(inputs);
   return impl_->Run(std::move(inputs));
 }
 
@@ -211,6 +198,12 @@ SavedPlan ExecGraph::Save() const {
 bool ExecGraph::Disposable() const {
   const Program& program = impl_->planned->program();
   return impl_->checked.load(std::memory_order_relaxed) && GetEnv().check.every == 0 && !program.Writes() && !program.random;
+}
+
+bool ExecGraph::Unconditional() const {
+  const CheckPolicy& policy = GetEnv().check;
+  const bool checks_are_over = policy.every == 0 && (!policy.first || impl_->checked.load(std::memory_order_relaxed));
+  return checks_are_over && !impl_->planned->program().guarded;
 }
 
 bool ExecGraph::Writes() const { return impl_->planned->program().Writes(); }
@@ -262,6 +255,9 @@ std::shared_ptr<ExecGraph> Capture(Callable fn, const Tensors& inputs, CaptureOp
   const auto start = std::chrono::steady_clock::now();
   const DeviceId device = DeviceOfPass(inputs, options);
   ArenaPool& pool = PoolOf(device);
+  // A graph's arguments are copied into the arena soon, and later passes must not end what the state is.
+  MoveOutOfArena(inputs);
+  for (const auto& each : options.state) MoveOutOfArena({each.second});
   CapturedPass pass = CapturePass(fn, inputs, options, pool);
   const double capture_ms = MillisecondsSince(start);
 
@@ -271,9 +267,12 @@ std::shared_ptr<ExecGraph> Capture(Callable fn, const Tensors& inputs, CaptureOp
   impl->report.ops = static_cast<std::int64_t>(pass.program.code.size());
   impl->report.buffers = static_cast<std::int64_t>(pass.calibration.trace.allocations.size());
   const auto plan_start = std::chrono::steady_clock::now();
-  impl->planned = std::make_unique<PlannedProgram>(std::move(pass.program), pass.calibration, pool, options.in_place,
-                                                   options.search_in_background && GetEnv().search,
-                                                   pass.not_as_saved.empty() ? options.plan.get() : nullptr);
+  impl->planned = std::make_unique<PlannedProgram>(
+      std::move(pass.program), pass.calibration, pool,
+      PlannedProgram::Options{.in_place = options.in_place,
+                              .search = options.search_in_background && GetEnv().search,
+                              .saved = pass.not_as_saved.empty() ? options.plan.get() : nullptr,
+                              .lend_outputs = options.outputs_in_arena});
   impl->report.plan_ms = MillisecondsSince(plan_start);
   impl->report.capture_ms = capture_ms;
   impl->report.sum_bytes = pass.sum_bytes;

@@ -103,6 +103,7 @@ Program FinishProgram(Program recorded, const FinishOptions& options) {
   CheckOrderOfEffects(program);
   CheckDefined(program);
   FindWritten(program);
+  program.graph.outputs_in_arena = options.outputs_in_arena;
   if (options.fixed_addresses) {
     program.not_graphable = WhyNotGraphable(program.graph);
     if (!program.not_graphable) {

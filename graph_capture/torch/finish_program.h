@@ -10,6 +10,7 @@ struct FinishOptions {
   // For a CUDA graph: arguments are copied in, outputs lie in the arena. Where the pass cannot become one,
   // Program::not_graphable says why, and the program stays as it is.
   bool fixed_addresses = false;
+  bool outputs_in_arena = false;  // at any rate
 };
 
 // Removes dead ops, folds constants, computes when values are dropped, and puts state and constants straight into the

@@ -12,6 +12,7 @@
 #include "livepool/base/error.h"
 #include "livepool/pool/pass.h"
 #include "slot_server.h"
+#include "storage_views.h"
 
 namespace livepool {
 namespace {
@@ -108,7 +109,7 @@ PlannedProgram::Run GraphRunner::Serve(const std::vector<at::Tensor>& inputs, Fi
 // Of another pass or thread's graph, the bytes are safe until its holder has copied them out (slots are live).
 PlannedProgram::Run GraphRunner::RunOps(const std::vector<at::Tensor>& inputs, Fill fill) {
   PlannedProgram::Run run = planned_.Serve(inputs, fill);
-  run.outputs = ServedOutputs(program(), run.outputs).Copy(inputs);
+  if (!options_.lend_outputs) run.outputs = ServedOutputs(program(), run.outputs).Copy(inputs);
   return run;
 }
 
@@ -194,7 +195,8 @@ PlannedProgram::Run GraphRunner::Launch(PlannedArena& arena, const std::vector<a
   }
   captured_->graph->Launch();
   launches_.fetch_add(1, std::memory_order_relaxed);
-  return {.outputs = options_.outputs_in_place ? captured_->outputs.InPlace(inputs) : captured_->outputs.Copy(inputs),
+  Lender lender(program().device, arena, fill);
+  return {.outputs = options_.lend_outputs ? captured_->outputs.Lend(inputs, lender) : captured_->outputs.Copy(inputs),
           .hits = captured_->hits,
           .misses = captured_->misses};
 }

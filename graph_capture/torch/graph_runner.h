@@ -27,7 +27,7 @@ class GraphRunner {
  public:
   struct Options {
     bool launch = true;           // false: never as a graph (a rehearsal: all else is the same, on the CPU too)
-    bool outputs_in_place = false;  // outputs are the arena's bytes, which the next pass there overwrites
+    bool lend_outputs = false;  // outputs are the arena's bytes, on loan (Note [Loans])
   };
   struct Counts {
     std::int64_t launches = 0;

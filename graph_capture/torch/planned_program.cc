@@ -6,6 +6,7 @@
 
 #include "device_context.h"
 #include "executor.h"
+#include "lent_outputs.h"
 #include "livepool/base/error.h"
 #include "livepool/graph/packing.h"
 #include "livepool/plan/planner.h"
@@ -29,21 +30,23 @@ constexpr std::int64_t kBackgroundNodes = 1'000'000;
 
 }  // namespace
 
-PlannedProgram::PlannedProgram(Program program, const Calibration& calibration, ArenaPool& pool, bool in_place,
-                               bool search, const SavedPlan* saved)
-    : program_(std::move(program)), pool_(pool), in_place_input_(program_.code.size(), -1) {
+PlannedProgram::PlannedProgram(Program program, const Calibration& calibration, ArenaPool& pool, const Options& options)
+    : program_(std::move(program)),
+      pool_(pool),
+      in_place_input_(program_.code.size(), -1),
+      lend_outputs_(options.lend_outputs) {
   const Bytes alignment = pool.backend().Alignment();
   const std::vector<BufferLifetime> lifetimes = ComputeLifetimes(program_.graph, calibration.trace, calibration.storage_of);
   std::vector<InPlacePair> pairs;
-  if (in_place) pairs = FindInPlacePairs(program_.graph, lifetimes, calibration.trace);
+  if (options.in_place) pairs = FindInPlacePairs(program_.graph, lifetimes, calibration.trace);
   Packing packing = MakePacking(lifetimes, pairs, calibration.trace, alignment);
-  as_saved_ = saved != nullptr && packing.problem == saved->problem;
-  Plan plan = as_saved_ ? saved->plan : MakePlan(packing.problem);
+  as_saved_ = options.saved != nullptr && packing.problem == options.saved->problem;
+  Plan plan = as_saved_ ? options.saved->plan : MakePlan(packing.problem);
   CheckPlan(packing.problem, plan);
   SlotTable table = MakeSlotTable(packing, plan, pairs, calibration.trace, alignment);
   std::optional<PlannerOptions> background;
-  if (search) background = PlannerOptions{.search_nodes = kBackgroundNodes};
   problem_ = packing.problem;
+  if (options.search) background = PlannerOptions{.search_nodes = kBackgroundNodes};
   plan_ = std::make_unique<PlanInService>(std::move(packing.problem), std::move(plan), std::move(table), background);
   for (const InPlacePair& pair : pairs) in_place_input_[static_cast<std::size_t>(pair.op)] = pair.input;
   in_place_buffers_ = static_cast<std::int64_t>(pairs.size());
@@ -85,10 +88,16 @@ PlannedProgram::Run PlannedProgram::ServeOnce(std::vector<at::Tensor> inputs, Fi
   }
   PlannedArena& arena = lease->arena();
   const DevicePassScope order(program_.device, arena);
-  Pass pass(pool_, arena, plan->BoundTo(arena), CurrentStream(program_.device), fill);
-  SlotServer server(pass, in_place_input_);
-  std::vector<at::Tensor> outputs = RunProgram(program_, std::move(inputs), server);
-  return {.outputs = std::move(outputs), .hits = pass.hits(), .misses = pass.misses()};
+  Run run;
+  {
+    Pass pass(pool_, arena, plan->BoundTo(arena), CurrentStream(program_.device), fill);
+    SlotServer server(pass, in_place_input_);
+    run.outputs = RunProgram(program_, std::move(inputs), server);
+    run.hits = pass.hits();
+    run.misses = pass.misses();
+  }
+  if (lend_outputs_) Lender(program_.device, arena, fill).Lend(run.outputs);
+  return run;
 }
 
 }  // namespace livepool

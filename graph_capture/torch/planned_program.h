@@ -15,12 +15,16 @@ namespace livepool {
 
 class PlannedProgram {
  public:
-  // Plans the allocations that `calibration` saw; the plan is judged before it can be served. `in_place`: outputs
-  // may take the slots of inputs. `search`: if the plan is not proved optimal, a better one is looked for in the
-  // background; it is served from the next run on, and results stay the same. `saved`: its plan is taken if this
-  // program's problem is the same; may be null. Throws InvalidPlan.
-  PlannedProgram(Program program, const Calibration& calibration, ArenaPool& pool, bool in_place, bool search,
-                 const SavedPlan* saved = nullptr);
+  struct Options {
+    bool in_place = true;  // outputs of ops may take the slots of inputs
+    // If the plan is not proved optimal, a better one is looked for in the background; it is served from the next run on,
+    // and results stay the same.
+    bool search = true;
+    const SavedPlan* saved = nullptr;  // its plan is taken if this program's problem is the same
+    bool lend_outputs = false;  // outputs that are planned are lent to the caller (Note [Loans]); otherwise he owns their slots
+  };
+  // Plans the allocations that `calibration` saw; the plan is judged before it can be served. Throws InvalidPlan.
+  PlannedProgram(Program program, const Calibration& calibration, ArenaPool& pool, const Options& options);
   PlannedProgram(const PlannedProgram&) = delete;
   PlannedProgram& operator=(const PlannedProgram&) = delete;
 
@@ -59,6 +63,7 @@ class PlannedProgram {
   std::int64_t in_place_buffers_ = 0;
   bool as_saved_ = false;
   Problem problem_;
+  const bool lend_outputs_;
   std::unique_ptr<PlanInService> plan_;
 };
 

@@ -1,46 +1,13 @@
 #include "served_outputs.h"
 
 #include <ATen/ops/as_strided.h>
-#include <ATen/ops/empty.h>
-#include <c10/core/TensorOptions.h>
 
 #include <algorithm>
 #include <unordered_map>
 
+#include "storage_views.h"
+
 namespace livepool {
-namespace {
-
-at::Tensor OnStorage(c10::Storage storage, const Value& value, TensorBits bits) {
-  const auto dtype = static_cast<at::ScalarType>(value.dtype);
-  const c10::DispatchKeySet keys(c10::computeDispatchKey(dtype, c10::kStrided, storage.device()));
-  at::Tensor tensor = at::detail::make_tensor<c10::TensorImpl>(std::move(storage), keys, c10::scalarTypeToTypeMeta(dtype));
-  tensor.unsafeGetTensorImpl()->set_sizes_and_strides(value.sizes, value.strides, value.storage_offset);
-  if (bits.conj) tensor._set_conj(true);
-  if (bits.neg) tensor._set_neg(true);
-  return tensor;
-}
-
-at::Tensor AsBytes(c10::Storage storage) {
-  const auto size = static_cast<std::int64_t>(storage.nbytes());
-  return OnStorage(std::move(storage), {.dtype = static_cast<std::int32_t>(at::kByte), .element_size = 1, .sizes = {size}, .strides = {1}}, {});
-}
-
-// The bytes of `storage`, without a reference to it.
-c10::Storage StorageNotOwned(const c10::Storage& storage) {
-  c10::DataPtr data(storage.mutable_data(), storage.device());
-  return {c10::Storage::use_byte_size_t(), storage.nbytes(), std::move(data), /*allocator=*/nullptr, /*resizable=*/false};
-}
-
-}  // namespace
-
-at::Tensor NotOwned(const at::Tensor& tensor) {
-  const Value layout{.dtype = static_cast<std::int32_t>(tensor.scalar_type()),
-                     .sizes = tensor.sizes().vec(),
-                     .strides = tensor.strides().vec(),
-                     .storage_offset = tensor.storage_offset()};
-  return OnStorage(StorageNotOwned(tensor.storage()), layout, TensorBits::Of(tensor));
-}
-
 ServedOutputs::ServedOutputs(const Program& program, const std::vector<at::Tensor>& outputs) : program_(&program) {
   std::unordered_map<const c10::StorageImpl*, std::size_t> seen;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
@@ -60,7 +27,7 @@ ServedOutputs::ServedOutputs(const Program& program, const std::vector<at::Tenso
       continue;
     }
     const auto [it, is_new] = seen.emplace(outputs[i].storage().unsafeGetStorageImpl(), bytes_.size());
-    if (is_new) bytes_.push_back(AsBytes(StorageNotOwned(outputs[i].storage())));
+    if (is_new) bytes_.push_back(NotOwned(outputs[i].storage()));
     output.bytes = it->second;
   }
 }
@@ -77,17 +44,19 @@ at::Tensor ServedOutputs::PartOf(const at::Tensor& owner, ValueId owner_value, c
   return OnStorage(owner.storage(), value, output.bits);
 }
 
-std::vector<at::Tensor> ServedOutputs::Make(const std::vector<at::Tensor>& inputs, bool copy) const {
+std::vector<at::Tensor> ServedOutputs::Copy(const std::vector<at::Tensor>& inputs) const {
+  return Make(inputs, [](const c10::Storage& bytes) { return CopyOf(bytes); });
+}
+
+std::vector<at::Tensor> ServedOutputs::Lend(const std::vector<at::Tensor>& inputs, Lender& lender) const {
+  return Make(inputs, [&](const c10::Storage& bytes) { return lender.LendLaunched(bytes); });
+}
+
+std::vector<at::Tensor> ServedOutputs::Make(const std::vector<at::Tensor>& inputs,
+                                            const std::function<c10::Storage(const c10::Storage&)>& place) const {
   std::vector<c10::Storage> storages;
-  for (const at::Tensor& bytes : bytes_) {
-    if (!copy) {
-      storages.push_back(bytes.storage());
-      continue;
-    }
-    at::Tensor fresh = at::empty(bytes.sizes(), bytes.options());
-    fresh.copy_(bytes);
-    storages.push_back(fresh.storage());
-  }
+  storages.reserve(bytes_.size());
+  for (const c10::Storage& bytes : bytes_) storages.push_back(place(bytes));
   std::vector<at::Tensor> made;
   made.reserve(outputs_.size());
   for (const Output& output : outputs_) {

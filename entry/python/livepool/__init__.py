@@ -42,14 +42,15 @@ from livepool.disabled import disabled
 from livepool.explain import Explanation, SignatureReport
 from livepool.plans import load_plans, save_plans
 from livepool.scope import pass_scope, scope_stats, wait_for_plans
-from livepool.wrap import explain, unwrap, wrap
+from livepool.wrap import consume, explain, unwrap, wrap
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Allocator", "ArenaInUse", "CaptureDisturbed", "Captured", "CaptureRefused", "CheckFailed", "Error", "Explanation",
-    "GuardFailed", "InvalidInput", "InvalidPlan", "NotInstalled", "PlansRefused", "ReplayMismatch", "SignatureReport", "UnsupportedTorch",
-    "capture", "disabled", "explain", "install", "load_plans", "memory_limit", "pass_scope", "save_plans", "scope_stats", "set_memory_limit", "stats",
+    "GuardFailed", "InvalidInput", "InvalidPlan", "NotInstalled", "PlansRefused", "ReplayMismatch", "SignatureReport",
+    "UnsupportedTorch", "capture", "consume", "disabled", "explain", "install", "load_plans", "memory_limit", "pass_scope",
+    "save_plans", "scope_stats", "set_memory_limit", "stats",
     "trim", "unwrap", "wait_for_plans", "wrap",
 ]
 

@@ -41,14 +41,32 @@ class Captured:
             outputs = self._graph.replay(tensors)
         return self._call.results.rebuild(outputs)
 
-    def consume(self, arguments: list, /) -> Any:
-        """replay(*arguments), and empties the list: a tensor of it that nobody else holds is freed after the last operator
-        that uses it, so that what comes later in the pass can have its memory. A replay as a CUDA graph, and one that is
-        checked, holds the tensors to its end."""
-        tensors = self._call.arguments.tensors_of(_call(tuple(arguments), {}))
+    def consume(self, arguments: list | dict, /) -> Any:
+        """replay(*arguments), or replay(**arguments) for a dict, and empties it: a tensor of it that nobody else holds is freed
+        after the last operator that uses it, so that what comes later in the pass can have its memory. A replay as a CUDA
+        graph, and one that is checked, holds the tensors to its end. A replay that does not begin (ReplayMismatch) leaves
+        the arguments where they are; after any other exception they are gone."""
+        args, kwargs = as_call(arguments)
+        tensors = self._call.arguments.tensors_of(_call(args, kwargs))
+        self._call.state.check()
+        del args, kwargs
         arguments.clear()
+        try:
+            return self.consume_flat(tensors)
+        except Exception:
+            if tensors:
+                put_back(self.call_with(tensors), arguments)
+            raise
+
+    def consume_flat(self, tensors: list[torch.Tensor]) -> Any:
+        """consume() for a call of which all but the tensors is known to be as at the capture. They stay in the list if the replay
+        does not begin."""
         self._call.state.check()
         return self._call.results.rebuild(self._graph.consume(tensors))
+
+    def call_with(self, tensors: list[torch.Tensor]) -> tuple[tuple, dict[str, Any]]:
+        """Arguments and keywords of a call with these tensors."""
+        return self._call.arguments.rebuild(tensors)
 
     def report(self) -> dict:
         """Sizes in bytes and times in ms: ops, buffers, sum_bytes, eager_live_peak_bytes, lower_bound_bytes,
@@ -60,6 +78,11 @@ class Captured:
     def put_plan(self, plans: _livepool.SavedPlans, key: _livepool.CallKey) -> None:
         """Puts the plan among those that are saved, for calls with this key."""
         plans.put(key, self._graph)
+
+    def unconditional(self) -> bool:
+        """Whether a replay whose arguments fit cannot be given up: nothing in it is guarded, and it will not be checked (any
+        more)."""
+        return self._graph.unconditional()
 
     def writes(self) -> bool:
         """Whether a replay writes to its arguments or to the state."""
@@ -81,8 +104,11 @@ def capture(fn: Callable[..., Any], *args: Any, mode: str = "replay", outputs: s
     line on stderr and report()["not_launched"] say why. Arguments are copied in, but those that the pass writes to or
     returns are used where they lie: a replay with others of them runs the operators one by one. CUDA graphs pin the
     arena's memory while they live: trim() raises then.
-    outputs, with mode="graph": "fresh" copies them for the caller; "arena" gives the arena's own bytes, which the next
-    replay of whichever graph overwrites.
+    outputs: "fresh" ones live outside the arena and are the caller's. "arena" gives the arena's own bytes, which costs no
+    other memory and, with mode="graph", no copy. They are on loan: good until the calling thread runs its next pass on the
+    device (a replay of whichever graph, a pass_scope, the capture of a CUDA graph). What a tensor shows that is kept
+    longer is undefined, NaN with LIVEPOOL_FILL=nan; to drop it late is harmless. One that is an argument of that next
+    replay gets memory of its own before, and is good for ever. Outputs of a replay that is checked are fresh.
     An argument of fn that is itself called mode or outputs must be passed by position.
     """
     return _capture(fn, args, kwargs, mode=mode, outputs=outputs)
@@ -162,6 +188,23 @@ class FlatCall:
             raise CaptureRefused("the pass changes a container among its arguments; a replay would not")
         self.state.check_pass()
         return outputs
+
+
+def as_call(arguments: list | dict) -> tuple[tuple, dict[str, Any]]:
+    """Arguments and keywords of a call that are given in a list, or by name in a dict. Raises InvalidInput for anything else."""
+    if isinstance(arguments, list):
+        return tuple(arguments), {}
+    if isinstance(arguments, dict):
+        return (), dict(arguments)
+    raise InvalidInput(f"the arguments to consume are in a list, or by name in a dict, not in a {type(arguments).__name__}")
+
+
+def put_back(call: tuple[tuple, dict[str, Any]], arguments: list | dict) -> None:
+    """Undoes as_call() and the emptying of `arguments`."""
+    if isinstance(arguments, list):
+        arguments.extend(call[0])
+    else:
+        arguments.update(call[1])
 
 
 def _call(args: tuple, kwargs: dict[str, Any]) -> tuple:

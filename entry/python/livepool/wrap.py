@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 
 from livepool._livepool import InvalidInput
-from livepool.capture import make_options
+from livepool.capture import as_call, make_options
 from livepool.explain import Explanation
 from livepool.wrapped_forward import WrappedForward
 
@@ -33,7 +33,8 @@ def wrap(module: Module, *, max_graphs: int = 16, capture_after: int = 2, mode: 
     a capture stops no other thread's replays.
 
     mode and outputs are those of capture(): with mode="graph" a replay is one launch of a CUDA graph where that can be,
-    with outputs="arena" its results are good until the next call of whichever graph.
+    with outputs="arena" its results are good until the calling thread's next pass. consume(module, [x]) is a call that frees x
+    early.
 
     Wrapping again forgets all graphs and reasons, and takes the new options. Raises InvalidInput if `module` is
     no torch.nn.Module, or an option is none of those named here. Call livepool.install() before the first call.
@@ -71,6 +72,25 @@ def unwrap(module: Module) -> Module:
     return module
 
 
+def consume(module: torch.nn.Module, arguments: list | dict, /) -> Any:
+    """module(*arguments), or module(**arguments) for a dict, and empties it: for inputs that the caller gives up.
+
+        output = livepool.consume(model, [batch.cuda()])
+
+    Where a replay serves the call, a tensor that nobody else holds is freed after the last operator that uses it, and not
+    only after the call: what PyTorch's allocator serves later in the pass, outputs for one, can have its memory. An error
+    inside that replay is the caller's. In all other cases this is the plain call: the module is not wrapped or has hooks of
+    its own, the call is not captured (yet), its replay is one that is checked, can be given up, or is a CUDA graph.
+    Raises InvalidInput if `arguments` is neither a list nor a dict.
+    """
+    wrapped = _wrapped_forward(module) if isinstance(module, torch.nn.Module) else None
+    if wrapped is not None and module.__dict__.get("forward") is wrapped and _calls_forward_alone(module):
+        return wrapped.consume(arguments)
+    args, kwargs = as_call(arguments)
+    arguments.clear()
+    return module(*args, **kwargs)
+
+
 def explain(module: torch.nn.Module) -> Explanation:
     """What a wrapped module does with its calls: its signatures with their graphs or the reasons why they have none,
     and why calls ran as they are. Print it, or read its fields (see Explanation). Raises InvalidInput if the module is not wrapped."""
@@ -83,6 +103,13 @@ def wrapped_forward(module: torch.nn.Module) -> WrappedForward:
     if wrapped is None:
         raise InvalidInput(f"this {type(module).__name__} is not wrapped; livepool.wrap(module) does that")
     return wrapped
+
+
+def _calls_forward_alone(module: torch.nn.Module) -> bool:
+    """Whether a call of the module is one of its forward, and nothing else."""
+    own = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks", "_compiled_call_impl")
+    return (type(module).__call__ is torch.nn.Module.__call__ and not any(module.__dict__.get(name) for name in own)
+            and not torch.nn.modules.module._has_any_global_hook())
 
 
 def _wrapped_forward(module: torch.nn.Module) -> WrappedForward | None:

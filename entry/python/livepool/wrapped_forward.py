@@ -11,7 +11,7 @@ import torch
 
 from livepool import _livepool
 from livepool._livepool import CaptureDisturbed, CheckFailed, GuardFailed, ReplayMismatch
-from livepool.capture import Captured, FlatCall
+from livepool.capture import Captured, FlatCall, as_call
 from livepool.disabled import is_disabled
 from livepool.explain import Explanation, SignatureReport, describe_graph
 from livepool.forward_stand_in import ForwardStandIn
@@ -112,6 +112,37 @@ class WrappedForward(ForwardStandIn):
                 return self._capture(signature, module, args, kwargs, plan)
             reason = reason or _why_no_graph(signature)
         return self._run_as_is(reason, args, kwargs)
+
+    def consume(self, arguments: list | dict) -> Any:
+        """A call with the arguments in a list, or by name in a dict, which is emptied. Where a replay that cannot be given up
+        serves the call, a tensor that nobody else holds is freed after the last operator that uses it."""
+        args, kwargs = as_call(arguments)
+        signature, tensors = self._unconditional(args, kwargs)
+        arguments.clear()
+        if signature is not None and (graph := signature.graph) is not None:
+            del args, kwargs
+            try:
+                result = graph.consume_flat(tensors)
+            except ReplayMismatch:  # before the pass has begun
+                args, kwargs = graph.call_with(tensors)
+            else:
+                signature.given_up_in_a_row = 0
+                with self._lock:
+                    self._replayed += 1
+                return result
+        return self(*args, **kwargs)
+
+    def _unconditional(self, args: tuple, kwargs: dict[str, Any]) -> tuple[Signature | None, list[torch.Tensor]]:
+        """The signature of a call, if its replay cannot be given up, and the call's tensors."""
+        if not torch.compiler.is_compiling() and _why_never(self.module) is None:
+            try:
+                key, tensors, _ = RULES.key(args, kwargs)
+            except Exception:  # said by the call that follows
+                return None, []
+            signature = self.cache.find(key)
+            if signature is not None and (graph := signature.graph) is not None and graph.unconditional():
+                return signature, tensors
+        return None, []
 
     def _run_as_is(self, reason: str, args: tuple, kwargs: dict[str, Any]) -> Any:
         with self._lock:

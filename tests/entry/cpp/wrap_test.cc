@@ -1,5 +1,6 @@
 // livepool::Wrap on the CPU: callables, torch::nn modules and TorchScript modules. The rules that it shares with
 // Python's wrap() are tested in tests/entry/python/test_wrap_*.py; here, that C++ keeps them too.
+#include <ATen/ops/from_blob.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/jit/passes/tensorexpr_fuser.h>
@@ -14,6 +15,7 @@
 #include <thread>
 
 #include "livepool/livepool.h"
+#include "livepool/pool/thread_state.h"
 
 namespace livepool {
 namespace {
@@ -50,6 +52,54 @@ TEST_F(WrapTest, CapturesEachSignatureOnceAndReplaysIt) {
   EXPECT_EQ(report.signatures[1].graph->misses, 0);
   EXPECT_GT(report.signatures[1].graph->hits, 0);
   EXPECT_THAT(report.ToText(), HasSubstr("callable: 6 calls replayed\n  (Float[2, 8]) 3 ops, 3 buffers, bound 64 B, arena 64 B"));
+}
+
+// A tensor that says, when it is freed, whether that is inside a pass.
+at::Tensor Watched(bool& freed, bool& inside_pass) {
+  auto* bytes = new std::vector<float>(2 * 8, 1.0F);
+  return at::from_blob(bytes->data(), {2, 8}, [bytes, &freed, &inside_pass](void*) {
+    freed = true;
+    inside_pass = CurrentThread().pass != nullptr;
+    delete bytes;
+  });
+}
+
+TEST_F(WrapTest, InputsThatAreGivenAwayAreFreedAtTheirLastUse) {
+  const Wrapped wrapped = Wrap(mlp_, options_);
+  for (int i = 0; i < 2; ++i) (void)wrapped({at::randn({2, 8})});  // captured, checked
+  bool freed = false, inside_pass = false;
+  Tensors inputs{Watched(freed, inside_pass)};
+  (void)wrapped(inputs);
+  EXPECT_FALSE(freed);
+  const at::Tensor expected = mlp_(inputs)[0];
+  EXPECT_TRUE(wrapped.Consume(std::move(inputs))[0].equal(expected));
+  EXPECT_TRUE(freed && inside_pass);
+  EXPECT_EQ(wrapped.Explain().replayed, 3);
+}
+
+TEST_F(WrapTest, InputsThatAreGivenAwayAreThereIfNoReplayTakesThem) {
+  const Wrapped wrapped = Wrap(mlp_, {.capture_after = 2, .state = options_.state});
+  for (int i = 0; i < 4; ++i) {
+    const at::Tensor x = at::randn({2, 8});
+    EXPECT_TRUE(wrapped.Consume({x})[0].equal(mlp_({x})[0]));
+  }
+  weight_.set_data(at::randn({8, 8}));  // the replay does not begin
+  const at::Tensor x = at::randn({2, 8});
+  EXPECT_TRUE(wrapped.Consume({x})[0].equal(mlp_({x})[0]));
+}
+
+TEST_F(WrapTest, OutputsInTheArenaAreGoodUntilTheNextCall) {
+  options_.outputs_in_arena = true;
+  const Wrapped wrapped = Wrap(mlp_, options_);
+  for (int i = 0; i < 2; ++i) (void)wrapped({at::randn({2, 8})});
+  at::Tensor x = at::randn({2, 8});
+  at::Tensor expected = x;
+  for (int i = 0; i < 3; ++i) {
+    x = wrapped({x})[0];
+    expected = mlp_({expected})[0];
+    EXPECT_NE(PoolOf({}).Find(x.const_data_ptr()), nullptr);
+    EXPECT_TRUE(x.equal(expected));
+  }
 }
 
 TEST_F(WrapTest, BadOptionsAreRefused) {
@@ -259,7 +309,7 @@ TEST_F(WrapScriptTest, NestedValuesComeBackAsTheyAre) {
     for (const bool masked : {false, true}) {
       const std::vector<c10::IValue> arguments = Arguments(masked);
       const c10::IValue want = module_.forward(arguments);
-      const c10::IValue got = wrapped(arguments);
+      const c10::IValue got = i % 2 == 0 ? wrapped(arguments) : wrapped.Consume(arguments);
       EXPECT_EQ(*got.type(), *want.type());
       const Tensors a = TensorsOf(got), b = TensorsOf(want);
       ASSERT_EQ(a.size(), b.size());

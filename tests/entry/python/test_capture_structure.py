@@ -270,3 +270,24 @@ class TestConsume:
         graph = livepool.capture(lambda x: x * 2, X)
         with pytest.raises(livepool.ReplayMismatch):
             graph.consume([X, X])
+
+    def test_arguments_by_name(self, livepool, same):
+        graph = livepool.capture(lambda x, k: x * k, x=X, k=3)
+        graph.replay(x=Y, k=3)
+        arguments = {"k": 3, "x": Y.clone()}
+        same(graph.consume(arguments), Y * 3)
+        assert arguments == {}
+
+    def test_other_containers_are_refused(self, livepool):
+        graph = livepool.capture(lambda x: x * 2, X)
+        with pytest.raises(livepool.InvalidInput, match="in a list, or by name in a dict, not in a tuple"):
+            graph.consume((X,))
+
+    def test_a_replay_that_does_not_begin_leaves_them(self, livepool, same):
+        graph = livepool.capture(lambda x: x * 2, X)
+        for arguments in ([X.double()], {"x": X}):
+            before = list(arguments)
+            with pytest.raises(livepool.ReplayMismatch):
+                graph.consume(arguments)
+            assert list(arguments) == before
+        same(arguments["x"], X)

@@ -36,6 +36,10 @@ struct WrapOptions {
   // What a plain callable owns (see CaptureOptions). A module's own tensors are found.
   NamedTensors state;
   std::string name = "callable";  // in messages
+  // Of the graphs (see CaptureOptions). What a replay returns is on loan with outputs in the arena; what the callable itself
+  // returns never is.
+  CaptureOptions::Mode mode = CaptureOptions::Mode::kReplay;
+  bool outputs_in_arena = false;
 };
 
 struct SignatureReport {
@@ -81,6 +85,9 @@ class Wrapped {
   Wrapped(WrapSource<Tensors(const Tensors&)> source, const WrapOptions& options);
   // Throws what the callable throws, and nothing of livepool's own.
   Tensors operator()(const Tensors& inputs) const;
+  // The same, and takes the tensors over (pass std::move(inputs)): where a replay that cannot be given up serves the call,
+  // one that nobody else holds is freed after the last op that uses it. What fails inside that replay is the caller's.
+  Tensors Consume(Tensors inputs) const;
   WrapReport Explain() const;
 
   // Writes the plans of all signatures that have a graph, and of those that were loaded, to a file; returns how many.
@@ -93,6 +100,8 @@ class Wrapped {
   std::size_t LoadPlans(const std::string& path) const;
 
  private:
+  Tensors Call(Tensors inputs, bool given) const;
+
   std::shared_ptr<WrapServer> server_;  // copies share their graphs
   std::shared_ptr<const WrapSource<Tensors(const Tensors&)>> source_;
 };
@@ -102,11 +111,15 @@ class WrappedScript {
  public:
   WrappedScript(WrapSource<c10::IValue(std::vector<c10::IValue>)> source, const WrapOptions& options);
   c10::IValue operator()(std::vector<c10::IValue> inputs) const;
+  // See Wrapped::Consume.
+  c10::IValue Consume(std::vector<c10::IValue> inputs) const;
   WrapReport Explain() const;
   std::size_t SavePlans(const std::string& path) const;  // as of Wrapped
   std::size_t LoadPlans(const std::string& path) const;
 
  private:
+  c10::IValue Call(std::vector<c10::IValue> inputs, bool given) const;
+
   std::shared_ptr<WrapServer> server_;
   std::shared_ptr<const WrapSource<c10::IValue(std::vector<c10::IValue>)>> source_;
 };

@@ -66,7 +66,7 @@ struct OpGraph {
   std::vector<Value> values;
   std::vector<Storage> storages;
   std::vector<ValueId> outputs;
-  // Outputs have slots too, until the end of the pass: its caller copies them out. Otherwise they are upstream's.
+  // Outputs have slots too, until the end of the pass: its caller copies or lends them. Otherwise they are upstream's.
   bool outputs_in_arena = false;
 
   const Value& value(ValueId id) const { return values[static_cast<std::size_t>(id)]; }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "livepool/base/env.h"
@@ -12,6 +13,7 @@
 #include "livepool/pool/arena.h"
 #include "livepool/pool/arena_usage.h"
 #include "livepool/pool/live_list.h"
+#include "livepool/pool/loan.h"
 #include "livepool/pool/slot_table.h"
 
 namespace livepool {
@@ -62,7 +64,8 @@ class PlannedArena {
   // Makes the calling thread the holder; false if there is one. Both apply remote frees.
   bool TryHold();
   void Release();
-  // The holder only: gives back the mapped bytes above the last live slot; returns how many (0 while pinned).
+  // The holder only: gives back the mapped bytes above the last live slot, and above the last tensor whose loan has ended;
+  // returns how many (0 while pinned).
   // The device has done all work on them.
   Bytes TrimHeld();
   // Any thread: the same for an arena that nobody holds; 0 if somebody does.
@@ -74,6 +77,11 @@ class PlannedArena {
   ArenaPicture Picture();
   // The holder only: the sizes of the live slots, of all plans, that cover a byte below `height`.
   Bytes LiveBelow(Bytes height) const { return live_.BytesBelow(arena_.base() + height); }
+  // The holder only: notes what a pass leaves to its caller (Note [Loans]).
+  void Lend(std::shared_ptr<Loan> loan) { loans_.push_back(std::move(loan)); }
+  // The holder only: true if LiveBelow(height) <= tolerated, now that the loans of the calling thread are over, and if
+  // nothing is lent to other threads there.
+  bool MakeRoom(Bytes height, Bytes tolerated = 0);
 
   // The holder only: hands out the entry's range for `size` bytes (rounded), or null if a live slot covers
   // a byte of it. With `join`, the range's own live owner may share it.
@@ -105,12 +113,15 @@ class PlannedArena {
   void ZeroOnce(Slot& slot);
   void Drop(Slot& slot, int count) noexcept;  // holder: `count` DataPtrs fewer
   void PurgeRetired();                        // holder
+  void ForgetReturnedLoans();                 // holder
+  Bytes BytesInUse();                         // holder: up to there tensors see the arena
   template <typename Function>
   void ForEachSlotLocked(Function function);  // holder
 
   Arena arena_;
   AddressMap addresses_;
   LiveList live_;
+  std::vector<std::shared_ptr<Loan>> loans_;  // the holder's; of tensors that are alive, or were a moment ago
   Fill fill_ = Fill::kNone;
   std::uint32_t clock_ = 0;
   StreamHandle stream_ = nullptr;

@@ -47,8 +47,10 @@ struct CaptureOptions {
   // kRehearsal: all that kGraph does except for the graph itself; for tests, and to find out where a fault lies.
   enum class Mode { kReplay, kGraph, kRehearsal };
   Mode mode = Mode::kReplay;
-  // For kGraph. The outputs of a launch are copies, or (true) the arena's own bytes, which whatever runs on that arena
-  // next overwrites: use them up, or copy them, before.
+  // The outputs live outside the arena and are the caller's, or (true) they are the arena's own bytes, on loan: good until the
+  // thread that got them runs its next pass on the device (a replay of whichever graph, a scope of plain code, the capture of a
+  // CUDA graph). What a tensor shows that is kept longer is undefined, NaN with LIVEPOOL_FILL=nan; to drop it late is harmless.
+  // One that is an argument of that pass gets memory of its own before, and is good for ever.
   bool outputs_in_arena = false;
 };
 
@@ -84,7 +86,8 @@ class ExecGraph {
   ExecGraph(const ExecGraph&) = delete;
   ExecGraph& operator=(const ExecGraph&) = delete;
 
-  // Runs the pass on `inputs` and returns what the callable would return; the outputs are the caller's.
+  // Runs the pass on `inputs` and returns what the callable would return; the outputs are the caller's, or on loan
+  // (CaptureOptions::outputs_in_arena). Those of a replay that was checked are always the caller's.
   // The first replay on other bytes than the capture's is compared with the callable itself (LIVEPOOL_CHECK).
   // Throws ReplayMismatch if an input or the state differs in shape, strides, dtype, device or aliasing from
   // the capture's; GuardFailed if the callable would take another path; CheckFailed if the result was wrong
@@ -92,7 +95,8 @@ class ExecGraph {
   Tensors Replay(const Tensors& inputs) { return Replay(Tensors(inputs)); }
   // The same, and takes the tensors over: one that nobody else holds is freed after the last op that uses it, so that
   // what upstream serves later in the pass (outputs, say) can have its bytes. A replay that is checked, and one as a CUDA
-  // graph, keeps them to its end. They are gone if this throws, too.
+  // graph, keeps them to its end. If the pass does not begin (ReplayMismatch), `inputs` stays as it was; after any other
+  // exception they are gone.
   Tensors Replay(Tensors&& inputs);
 
   GraphReport Report() const;
@@ -103,6 +107,10 @@ class ExecGraph {
   // True once a replay may be thrown away: it writes to nothing of the caller's, draws no random numbers, and will
   // not be checked (any more). A caller with checks of its own may then make them while the device still works.
   bool Disposable() const;
+
+  // True if a replay whose inputs fit is never given up: it has no guard, and will not be checked (any more). A caller who
+  // would run something else in its place may give the inputs away then.
+  bool Unconditional() const;
 
   // True if a replay writes to its inputs or to the state. An op of a replay that writes may fail after it has written,
   // as it may in eager: the effects up to there stay. Any other replay that fails leaves no effects.
