@@ -78,7 +78,7 @@ bool EagerPass::Borrow() {
   barred_ = !GetEnv().enabled || (device_calls_.may_serve && !device_calls_.may_serve());
   if (barred_) return false;
   try {
-    arena_ = &pool_.Borrow(start_.units->height());
+    arena_ = &pool_.BorrowEvenOccupied(start_.units->height());
   } catch (const OutOfMemory&) {
     barred_ = true;
     return false;

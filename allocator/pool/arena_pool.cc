@@ -36,7 +36,7 @@ PlannedArena& ArenaPool::MakeArenaLocked() {
 
 // Best fit: the smallest arena that has enough mapped, else the one that lacks least. Otherwise passes of several
 // sizes at once would swap arenas until each arena has the size of the largest pass.
-PlannedArena* ArenaPool::HoldFree(Bytes height) {
+PlannedArena* ArenaPool::HoldFree(Bytes height, bool even_occupied) {
   struct Candidate {
     bool must_grow;
     Bytes distance;
@@ -55,15 +55,22 @@ PlannedArena* ArenaPool::HoldFree(Bytes height) {
     if (arena.RangeFree(height)) return &arena;
     arena.Release();
   }
+  for (const Candidate& candidate : candidates) {
+    if (!even_occupied) break;
+    if (arenas_[candidate.index]->TryHold()) return arenas_[candidate.index];
+  }
   return nullptr;
 }
 
-PlannedArena& ArenaPool::Borrow(Bytes height) {
+PlannedArena& ArenaPool::Borrow(Bytes height) { return Borrow(height, /*even_occupied=*/false); }
+PlannedArena& ArenaPool::BorrowEvenOccupied(Bytes height) { return Borrow(height, /*even_occupied=*/true); }
+
+PlannedArena& ArenaPool::Borrow(Bytes height, bool even_occupied) {
   if (InForkedChild()) {
     throw ArenasExhausted("livepool: a forked process is served by PyTorch's own allocator alone", height);
   }
   try {
-    PlannedArena* found = HoldFree(height);
+    PlannedArena* found = HoldFree(height, even_occupied);
     if (found == nullptr) {
       const std::lock_guard lock(mutex_);
       found = &MakeArenaLocked();

@@ -104,6 +104,25 @@ TEST(ArenaPoolTest, ATensorThatStaysSendsTheNextPassElsewhere) {
   EXPECT_EQ(Loan(*fake.pool, 8_KiB).get(), &blocked);
 }
 
+TEST(ArenaPoolTest, APassThatCanDoWithoutSomeSlotsTakesAnOccupiedArena) {
+  const FakePool fake;
+  PlannedArena& blocked = fake.pool->Borrow(8_KiB);
+  std::byte* const squatter = Occupy(blocked, 4_KiB, 64);
+  fake.pool->Return(blocked);
+
+  PlannedArena& same = fake.pool->BorrowEvenOccupied(8_KiB);
+  EXPECT_EQ(&same, &blocked);
+  PlannedArena& other = fake.pool->BorrowEvenOccupied(8_KiB);
+  EXPECT_NE(&other, &blocked) << "it is taken";
+  fake.pool->Return(same);
+  fake.pool->Return(other);
+
+  PlannedArena& free = fake.pool->BorrowEvenOccupied(8_KiB);
+  EXPECT_EQ(&free, &other) << "rather one in which nothing is in the way";
+  fake.pool->Return(free);
+  fake.pool->Find(squatter)->Free(squatter);
+}
+
 TEST(ArenaPoolTest, APlanBelowASquatterRunsBesideIt) {
   const FakePool fake;
   PlannedArena& arena = fake.pool->Borrow(8_KiB);

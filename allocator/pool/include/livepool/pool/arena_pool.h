@@ -42,6 +42,9 @@ class ArenaPool {
   // An arena with `height` bytes mapped, held by the calling thread, none of whose live slots lies below
   // `height`. Throws OutOfMemory, also if all kMaxArenas are taken, and in a forked child. Give it back with Return.
   PlannedArena& Borrow(Bytes height);
+  // The same, but rather than make another arena it takes one in which slots are live: what they cover cannot be
+  // served.
+  PlannedArena& BorrowEvenOccupied(Bytes height);
   // The same for one arena; false if somebody else holds it, or if a live slot lies below `height`.
   bool TryBorrow(PlannedArena& arena, Bytes height);
   void Return(PlannedArena& arena);
@@ -67,7 +70,8 @@ class ArenaPool {
   PoolStats Stats() const;
 
  private:
-  PlannedArena* HoldFree(Bytes height);  // null: none is free
+  PlannedArena& Borrow(Bytes height, bool even_occupied);
+  PlannedArena* HoldFree(Bytes height, bool even_occupied);  // null: none is free
   PlannedArena& MakeArenaLocked();
   void GrowHeld(PlannedArena& arena, Bytes height);
   void GrowOrThrow(PlannedArena& arena, Bytes height);
