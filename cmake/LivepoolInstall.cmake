@@ -24,4 +24,7 @@ install(FILES ${PROJECT_BINARY_DIR}/livepool-config.cmake ${PROJECT_BINARY_DIR}/
 if(SKBUILD AND LIVEPOOL_HAVE_PYTHON)
   set_target_properties(livepool_torch livepool_python PROPERTIES INSTALL_RPATH "$ORIGIN;$ORIGIN/../torch/lib")
   install(TARGETS livepool_python livepool_torch livepool_preload LIBRARY DESTINATION livepool COMPONENT python)
+  # Beside the package: LIVEPOOL=1 in the environment is enough then.
+  install(FILES ${PROJECT_SOURCE_DIR}/entry/python/livepool.pth ${PROJECT_SOURCE_DIR}/entry/python/livepool_startup.py
+    DESTINATION . COMPONENT python)
 endif()

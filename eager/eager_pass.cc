@@ -79,9 +79,10 @@ bool EagerPass::Borrow() {
   barred_ = !GetEnv().enabled || (device_calls_.may_serve && !device_calls_.may_serve());
   if (barred_) return false;
   try {
+    // Misses hold less than a second arena would. But a device's streams are put in order between passes only, and only
+    // if no live slot is in the way.
     const Bytes height = start_.units->height();
-    // A device's streams are put in order between passes, and only if no live slot is in the way.
-    arena_ = &pool_.Borrow(height, device_calls_.begin ? 0 : height / kToleratedShare);
+    arena_ = &pool_.Borrow(height, /*tolerated=*/device_calls_.begin ? 0 : height);
   } catch (const OutOfMemory&) {
     barred_ = true;
     return false;

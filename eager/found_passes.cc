@@ -9,15 +9,6 @@ namespace {
 // No stack reaches further above a frame of it, so that depths are positive.
 constexpr std::uintptr_t kAbove = std::uintptr_t{1} << 30;
 
-void AddCounts(ScopeStats& sum, const ScopeStats& stats) {
-  sum.passes += stats.passes;
-  sum.hits += stats.hits;
-  sum.misses += stats.misses;
-  sum.upstream += stats.upstream;
-  sum.divergences += stats.divergences;
-  sum.recorded_peak_bytes = std::max(sum.recorded_peak_bytes, stats.recorded_peak_bytes);
-}
-
 }  // namespace
 
 FoundStats FoundCounts::Read() const {
@@ -25,8 +16,8 @@ FoundStats FoundCounts::Read() const {
                    .allocations = allocations_.load(std::memory_order_relaxed),
                    .passes = {}};
   const std::lock_guard lock(mutex_);
-  if (scope_ != nullptr) stats.passes = scope_->Stats();
-  AddCounts(stats.passes, past_);
+  stats.passes = past_;
+  if (scope_ != nullptr) stats.passes.Add(scope_->Stats());
   return stats;
 }
 
@@ -63,7 +54,10 @@ void FoundPasses::TakeRule() {
   std::shared_ptr<ScopePlans> scope;
   if (finder_.rule()) scope = std::make_shared<ScopePlans>(name_, pool_.backend().Alignment(), submit_, stop_);
   const std::lock_guard lock(counts_->mutex_);
-  if (scope_ != nullptr) AddCounts(counts_->past_, scope_->Stats());
+  if (scope_ != nullptr) {
+    counts_->past_.Add(scope_->Stats());
+    counts_->past_.kinds = counts_->past_.units = 0;  // they are forgotten
+  }
   counts_->scope_ = scope;
   scope_ = std::move(scope);
 }

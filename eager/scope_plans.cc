@@ -16,6 +16,21 @@ constexpr std::size_t kMaxSeen = 256;
 
 }  // namespace
 
+void ScopeStats::Add(const ScopeStats& other) {
+  passes += other.passes;
+  hits += other.hits;
+  misses += other.misses;
+  upstream += other.upstream;
+  divergences += other.divergences;
+  kinds += other.kinds;
+  units += other.units;
+  if (other.arena_bytes > arena_bytes) {
+    arena_bytes = other.arena_bytes;
+    lower_bound_bytes = other.lower_bound_bytes;
+  }
+  recorded_peak_bytes = std::max(recorded_peak_bytes, other.recorded_peak_bytes);
+}
+
 ScopePlans::ScopePlans(std::string name, Bytes alignment, Submit submit, std::function<bool()> stop)
     : name_(std::move(name)),
       alignment_(alignment),

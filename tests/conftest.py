@@ -14,6 +14,25 @@ from typing import Any
 import pytest
 
 
+def _import_poisoned():
+    """The compiled module, or why there is none. It reads the environment when it is imported, so this comes before the
+    tests, which import it as well; their child processes are not poisoned."""
+    before = os.environ.get("LIVEPOOL_FILL")
+    os.environ["LIVEPOOL_FILL"] = "nan"
+    try:
+        import livepool._livepool as module
+    except ImportError as error:
+        return error
+    finally:
+        os.environ.pop("LIVEPOOL_FILL")
+        if before is not None:
+            os.environ["LIVEPOOL_FILL"] = before
+    return module
+
+
+_MODULE = _import_poisoned()
+
+
 def pytest_collection_modifyitems(items):
     """A test marked `gpu` is skipped, with its reason, where torch sees no CUDA device."""
     marked = [item for item in items if item.get_closest_marker("gpu")]
@@ -33,22 +52,12 @@ def livepool():
     """The package, installed for the CPU. Slots are poisoned at their death: a read after it gives NaN."""
     torch = pytest.importorskip("torch", reason="torch is not installed")
     pytest.importorskip("numpy", reason="numpy is not installed, and a capture watches reads through it")
-    try:
-        from livepool import _livepool  # noqa: F401
-    except ImportError as error:
-        pytest.skip(f"livepool's compiled module cannot be imported (build it with -DLIVEPOOL_WITH_TORCH=ON): {error}")
+    if isinstance(_MODULE, ImportError):
+        pytest.skip(f"livepool's compiled module cannot be imported (build it with -DLIVEPOOL_WITH_TORCH=ON): {_MODULE}")
     import livepool
 
     torch.set_num_threads(1)
-    before = os.environ.get("LIVEPOOL_FILL")
-    os.environ["LIVEPOOL_FILL"] = "nan"
     livepool.install("cpu")
-    with torch.inference_mode():  # the environment is read once, at the latest now
-        livepool.capture(lambda x: (x + 1) * 2, torch.zeros(4)).replay(torch.ones(4))
-    if before is None:
-        del os.environ["LIVEPOOL_FILL"]
-    else:
-        os.environ["LIVEPOOL_FILL"] = before
     return livepool
 
 

@@ -2,10 +2,14 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <initializer_list>
+#include <iterator>
+#include <utility>
 
 namespace livepool {
 namespace {
@@ -19,8 +23,10 @@ std::optional<int> ParsePositive(const std::string& text) {
 }
 
 bool ParseCheck(const std::string& text, CheckPolicy& check) {
-  if (text == "first") check = {.every = 0, .first = true};
-  else if (text == "off") check = {.every = 0, .first = false};
+  if (text == "first")
+    check = {.every = 0, .first = true};
+  else if (text == "off")
+    check = {.every = 0, .first = false};
   else if (text.starts_with("every:")) {
     const std::optional<int> every = ParsePositive(text.substr(6));
     if (!every) return false;
@@ -31,34 +37,59 @@ bool ParseCheck(const std::string& text, CheckPolicy& check) {
   return true;
 }
 
-// Sets the field that `name` stands for; returns what values are good if `value` is not.
-const char* Apply(const std::string& name, const std::string& value, Env& env) {
-  if (name == "LIVEPOOL") {
-    if (value != "0" && value != "1") return "0 or 1";
-    env.enabled = value == "1";
-  } else if (name == "LIVEPOOL_FILL") {
-    if (value == "none") env.fill = Fill::kNone;
-    else if (value == "nan") env.fill = Fill::kNan;
-    else if (value == "zero") env.fill = Fill::kZero;
-    else return "none, nan or zero";
-  } else if (name == "LIVEPOOL_CHECK") {
-    if (!ParseCheck(value, env.check)) return "first, every:N or off";
-  } else if (name == "LIVEPOOL_SEARCH") {
-    if (value != "background" && value != "off") return "background or off";
-    env.search = value == "background";
-  } else if (name == "LIVEPOOL_LOG") {
-    if (value == "off") env.log = LogLevel::kOff;
-    else if (value == "warning") env.log = LogLevel::kWarning;
-    else if (value == "info") env.log = LogLevel::kInfo;
-    else return "off, warning or info";
-  } else if (name == "LIVEPOOL_MEMORY_LIMIT") {
-    env.memory_limit = ParseBytes(value);
-    if (!env.memory_limit) return "a number of bytes, or of KiB, MiB, GiB or TiB, as in 8GiB";
-  } else if (name != "LIVEPOOL_PYTHON" && name != "LIVEPOOL_BUILD_DIR" && name != "LIVEPOOL_SHARED") {
-    return "";  // those three are for scripts and tests
+template <typename Enum>
+bool Choose(const std::string& text, std::initializer_list<std::pair<const char*, Enum>> choices, Enum& field) {
+  for (const auto& [each, value] : choices) {
+    if (text != each) continue;
+    field = value;
+    return true;
   }
-  return nullptr;
+  return false;
 }
+
+// All variables. `apply` sets the field that the variable stands for; false if the value is not `wanted`.
+struct Variable {
+  const char* name;
+  const char* wanted;
+  bool (*apply)(const std::string& value, Env& env);
+};
+
+const Variable kVariables[] = {
+    {"LIVEPOOL", "0 or 1",
+     [](const std::string& value, Env& env) {
+       env.serve_eager_code = value == "1";
+       return Choose(value, {{"0", false}, {"1", true}}, env.enabled);
+     }},
+    {"LIVEPOOL_FILL", "none, nan or zero",
+     [](const std::string& value, Env& env) {
+       return Choose(value, {{"none", Fill::kNone}, {"nan", Fill::kNan}, {"zero", Fill::kZero}}, env.fill);
+     }},
+    {"LIVEPOOL_CHECK", "first, every:N or off",
+     [](const std::string& value, Env& env) { return ParseCheck(value, env.check); }},
+    {"LIVEPOOL_SEARCH", "background or off",
+     [](const std::string& value, Env& env) {
+       return Choose(value, {{"background", true}, {"off", false}}, env.search);
+     }},
+    {"LIVEPOOL_LOG", "off, warning or info",
+     [](const std::string& value, Env& env) {
+       return Choose(value, {{"off", LogLevel::kOff}, {"warning", LogLevel::kWarning}, {"info", LogLevel::kInfo}},
+                     env.log);
+     }},
+    {"LIVEPOOL_MEMORY_LIMIT", "a number of bytes, or of KiB, MiB, GiB or TiB, as in 8GiB",
+     [](const std::string& value, Env& env) {
+       env.memory_limit = ParseBytes(value);
+       return env.memory_limit.has_value();
+     }},
+    {"LIVEPOOL_REPORT", "the name of a file",
+     [](const std::string& value, Env& env) {
+       env.report = value;
+       return !value.empty();
+     }},
+    // For scripts and tests.
+    {"LIVEPOOL_PYTHON", "", [](const std::string&, Env&) { return true; }},
+    {"LIVEPOOL_BUILD_DIR", "", [](const std::string&, Env&) { return true; }},
+    {"LIVEPOOL_SHARED", "", [](const std::string&, Env&) { return true; }},
+};
 
 }  // namespace
 
@@ -68,11 +99,13 @@ Env ParseEnv(const std::vector<std::string>& names,
   for (const std::string& name : names) {
     const std::optional<std::string> value = get(name);
     if (!value) continue;
-    const char* wanted = Apply(name, *value, env);
-    if (wanted == nullptr) continue;
-    env.complaints.push_back(*wanted == '\0'
-                                 ? name + " is not a variable of livepool; it is ignored"
-                                 : name + "=" + *value + " is ignored: use " + wanted);
+    const auto* const variable = std::find_if(std::begin(kVariables), std::end(kVariables),
+                                              [&](const Variable& each) { return name == each.name; });
+    if (variable == std::end(kVariables)) {
+      env.complaints.push_back(name + " is not a variable of livepool; it is ignored");
+    } else if (!variable->apply(*value, env)) {
+      env.complaints.push_back(name + "=" + *value + " is ignored: use " + variable->wanted);
+    }
   }
   return env;
 }

@@ -117,6 +117,7 @@ bool PlannedArena::MakeRoom(Bytes height, Bytes tolerated) {
   }
   for (const auto& loan : loans_) {
     if (loan->Mine()) loan->End(Loan::By::kPass);
+    if (loan->LentBelow(end)) return false;  // another thread is giving it back just now
   }
   return LiveBelow(height) <= tolerated;
 }

@@ -8,7 +8,9 @@
 
 #include "livepool/backend/host_backend.h"
 #include "livepool/base/error.h"
+#include "livepool/pool/free_watch.h"
 #include "livepool/pool/pass.h"
+#include "livepool/torch/eager_code.h"
 #include "livepool/torch/install.h"
 
 namespace livepool {
@@ -25,10 +27,16 @@ std::atomic<bool> profiled{false};
 // Address space for each arena: more than any plan, and far below what the kernel allows.
 constexpr Bytes kReserve = 256_GiB;
 
+// A function of its own, as it needs a stack frame.
+[[gnu::noinline]] void TellFreeWatch(const void* address) {
+  CurrentFreeWatch()->OnAnyFree(address, __builtin_frame_address(0));
+}
+
 }  // namespace
 
 void FreeCpu(void* address) {
   if (address == nullptr) return;
+  if (CurrentFreeWatch() != nullptr) TellFreeWatch(address);
   if (PlannedArena* arena = installed->pool_.Find(address)) {
     if (profiled.load(std::memory_order_relaxed)) c10::profiledCPUMemoryReporter().Delete(address);
     if (TraceSink* sink = CurrentThread().sink) sink->OnSlotFree(kHost, address);
@@ -41,6 +49,7 @@ void FreeCpu(void* address) {
 
 c10::DataPtr CpuAllocator::allocate(size_t size) {
   const ThreadState& thread = CurrentThread();
+  if (thread.pass == nullptr && detail::ServesEagerCode()) detail::JoinEagerCode(__builtin_frame_address(0));
   if (size > 0 && thread.pass != nullptr && thread.pass->device() == kHost) {
     if (std::byte* slot = thread.pass->Serve(static_cast<Bytes>(size), nullptr, __builtin_frame_address(0))) {
       // Upstream tells the profiler of its own memory.

@@ -169,7 +169,8 @@ auto CudaAllocator::FromUpstream(const Allocate& allocate) {
 void CudaAllocator::Explain(c10::OutOfMemoryError& error, const CudaDevice& device) const {
   OomReports::Report();
   std::string text = device.Describe();
-  if (const Server* pass = CurrentThread().pass; pass != nullptr && pass->height() > 0) {
+  const Server* pass = CurrentThread().pass;
+  if (pass != nullptr && pass->device().kind == DeviceId::Kind::kCuda && pass->height() > 0) {
     text += (text.empty() ? "" : "; ") + std::string("asked for within a pass whose plan takes ") +
             FormatBytes(pass->height()) + " of an arena";
   }

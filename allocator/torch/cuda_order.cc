@@ -33,8 +33,8 @@ void ArenaOrder::BeginPass(cudaStream_t stream) {
 
 void ArenaOrder::WaitForOthersLocked(cudaStream_t stream) {
   const cudaStream_t last = this->stream();
-  // A captured stream has run nothing, and cannot record an event for streams outside of the capture.
-  if (used_since_.exchange(false, std::memory_order_acq_rel) && last_use_ != nullptr && !IsCapturing(last)) {
+  // A captured stream cannot record an event for streams outside of the capture: a later pass does it then.
+  if (last_use_ != nullptr && !IsCapturing(last) && used_since_.exchange(false, std::memory_order_acq_rel)) {
     C10_CUDA_CHECK(cudaEventRecord(last_use_, last));
   }
   // Also on the same stream, where the driver sees that there is nothing to wait for: a stream of the user's
@@ -89,8 +89,18 @@ void ArenaOrder::Settle(const void* slot) noexcept {
   used_slots_.store(static_cast<int>(users_.size()), std::memory_order_release);
 }
 
+void ArenaOrder::GivenBack(cudaStream_t user) noexcept {
+  const std::lock_guard lock(mutex_);
+  const OnDevice on(device_);
+  if (user != stream()) SettleLocked(user, stream());
+  if (!running_.load(std::memory_order_acquire)) used_since_.store(true, std::memory_order_release);
+}
+
 // `stream` waits for what `user` has been given so far.
 void ArenaOrder::SettleLocked(cudaStream_t user, cudaStream_t stream) noexcept {
+  // What is captured runs when its graph is launched, which nobody can wait for; and the wait would pull `stream` into the
+  // capture.
+  if (!running_.load(std::memory_order_relaxed) && IsCapturing(user)) return;
   cudaEvent_t event = nullptr;
   if (!spare_.empty()) {
     event = spare_.back();

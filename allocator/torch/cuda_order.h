@@ -43,6 +43,8 @@ class ArenaOrder {
   }
   // A tensor on the slot at `slot` is about to be gone.
   void Freed(const void* slot) noexcept;
+  // Bytes that no slot covers, last used on `user`, are given back: what runs on the arena next waits for `user`.
+  void GivenBack(cudaStream_t user) noexcept;
   // Blocks until nobody uses the arena on the device; legal while some other stream is being captured.
   void WaitIdle() noexcept;
 

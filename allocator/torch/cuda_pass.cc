@@ -36,8 +36,8 @@ void EndDevicePass(int device, PlannedArena& arena, StreamHandle stream) noexcep
   }
 }
 
-void FreedOnDevice(int device, PlannedArena& arena, const void* address) noexcept {
-  if (!ProcessIsExiting()) Installed().Device(device).OrderOf(arena).Freed(address);
+void FreedOnDevice(int device, PlannedArena& arena, StreamHandle stream) noexcept {
+  if (!ProcessIsExiting()) Installed().Device(device).OrderOf(arena).GivenBack(AsStream(stream));
 }
 
 bool CudaServingForbidden(int device, StreamHandle stream) {

@@ -30,7 +30,7 @@ std::shared_ptr<c10::cuda::CUDACachingAllocator::CUDAAllocator> SharedCudaAlloca
 
 void BeginDevicePass(int, PlannedArena&, StreamHandle) { Refuse(); }
 void EndDevicePass(int, PlannedArena&, StreamHandle) noexcept {}
-void FreedOnDevice(int, PlannedArena&, const void*) noexcept {}
+void FreedOnDevice(int, PlannedArena&, StreamHandle) noexcept {}
 bool CudaServingForbidden(int, StreamHandle) { Refuse(); }
 OwnCaptureScope::OwnCaptureScope() = default;
 OwnCaptureScope::~OwnCaptureScope() = default;

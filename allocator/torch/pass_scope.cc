@@ -10,6 +10,7 @@
 #include "livepool/eager/scopes.h"
 #include "livepool/pool/forked.h"
 #include "livepool/pool/thread_state.h"
+#include "livepool/torch/eager_code.h"
 #include "livepool/torch/install.h"
 
 namespace livepool {
@@ -61,11 +62,12 @@ struct PassScope::Running {
     return false;
   }
 
-  // True if the thread records or replays a graph.
+  // True if the thread records or replays a graph. Outside of all scopes its found passes may serve it.
   static bool ThreadIsTaken() {
-    const ThreadState& thread = CurrentThread();
-    const EagerPass* ours = innermost == nullptr ? nullptr : &innermost->pass;
-    return thread.pass != ours || thread.sink != ours;
+    const auto is_not = [](const auto* ours) {
+      return CurrentThread().recording || CurrentThread().pass != ours || CurrentThread().sink != ours;
+    };
+    return innermost == nullptr ? is_not(detail::FoundPassesOfThread()) : is_not(&innermost->pass);
   }
 
   static thread_local Running* innermost;

@@ -48,6 +48,33 @@ py::dict ToDict(const GraphReport& report) {
   return dict;
 }
 
+py::dict ToDict(const ScopeStats& stats) {
+  py::dict dict;
+  dict["passes"] = stats.passes;
+  dict["hits"] = stats.hits;
+  dict["misses"] = stats.misses;
+  dict["upstream"] = stats.upstream;
+  dict["divergences"] = stats.divergences;
+  dict["kinds"] = stats.kinds;
+  dict["units"] = stats.units;
+  dict["arena_bytes"] = stats.arena_bytes;
+  dict["lower_bound_bytes"] = stats.lower_bound_bytes;
+  dict["recorded_peak_bytes"] = stats.recorded_peak_bytes;
+  return dict;
+}
+
+py::dict ToDict(const EagerCodeStats& stats) {
+  py::dict dict = ToDict(stats.passes);
+  dict["active"] = stats.why_not.empty();
+  dict["why_not"] = stats.why_not;
+  dict["threads"] = stats.threads;
+  dict["serving"] = stats.serving;
+  dict["looking"] = stats.looking;
+  dict["asleep"] = stats.asleep;
+  dict["allocations"] = stats.allocations;
+  return dict;
+}
+
 py::dict Stats() {
   PoolStats sum;
   py::dict devices;
@@ -74,20 +101,7 @@ py::dict Stats() {
   dict["live_bytes"] = sum.live_bytes;
   dict["arena_bytes"] = sum.arena_bytes;
   dict["arena_bytes_of"] = devices;
-  return dict;
-}
-
-py::dict ToDict(const ScopeStats& stats) {
-  py::dict dict;
-  dict["passes"] = stats.passes;
-  dict["hits"] = stats.hits;
-  dict["misses"] = stats.misses;
-  dict["upstream"] = stats.upstream;
-  dict["divergences"] = stats.divergences;
-  dict["kinds"] = stats.kinds;
-  dict["units"] = stats.units;
-  dict["arena_bytes"] = stats.arena_bytes;
-  dict["lower_bound_bytes"] = stats.lower_bound_bytes;
+  dict["eager_code"] = ToDict(StatsOfEagerCode());
   return dict;
 }
 
@@ -112,6 +126,16 @@ Callable ToCallable(const py::object& function) {
   };
 }
 
+// The same graph, which drops Python's lock when it goes: it waits for locks then whose holders may wait for Python's.
+std::shared_ptr<ExecGraph> WithoutGilAtEnd(std::shared_ptr<ExecGraph> graph) {
+  ExecGraph* const address = graph.get();
+  return {address, [graph = std::move(graph)](ExecGraph*) mutable {
+            if (PyGILState_Check() == 0) return graph.reset();
+            const py::gil_scoped_release no_gil;
+            graph.reset();
+          }};
+}
+
 std::shared_ptr<ExecGraph> CapturePython(const py::object& fn, const Tensors& inputs,
                                          std::vector<std::pair<std::string, at::Tensor>> state,
                                          std::vector<std::string> argument_names, CaptureOptions options) {
@@ -119,7 +143,7 @@ std::shared_ptr<ExecGraph> CapturePython(const py::object& fn, const Tensors& in
   const py::gil_scoped_release no_gil;
   options.state = std::move(state);
   options.argument_names = std::move(argument_names);
-  return Capture(std::move(callable), inputs, std::move(options));
+  return WithoutGilAtEnd(Capture(std::move(callable), inputs, std::move(options)));
 }
 
 // A replay that takes the tensors out of the list, so that nobody holds them for Python. If it does not begin, they are put back.
@@ -188,7 +212,9 @@ void RegisterErrors(py::module& m) {
   static py::exception<NotInstalled> not_installed(m, "NotInstalled", base);
   static py::exception<UnsupportedTorch> unsupported_torch(m, "UnsupportedTorch", base);
   py::register_exception_translator([](std::exception_ptr pointer) {
-    const auto set = [](const py::handle& type, const std::exception& error) { PyErr_SetString(type.ptr(), error.what()); };
+    const auto set = [](const py::handle& type, const std::exception& error) {
+      PyErr_SetString(type.ptr(), error.what());
+    };
     try {
       if (pointer) std::rethrow_exception(pointer);
     } catch (const InvalidInput& error) {
@@ -250,15 +276,19 @@ PYBIND11_MODULE(_livepool, m) {
         return options;
       });
   BindSavedPlans(m);
-  m.def("capture", &CapturePython, py::arg("fn"), py::arg("inputs"), py::arg("state"), py::arg("argument_names"), py::arg("options"));
+  m.def("capture", &CapturePython, py::arg("fn"), py::arg("inputs"), py::arg("state"), py::arg("argument_names"),
+        py::arg("options"));
   m.def("enabled", [] { return GetEnv().enabled; });
   m.def("log_level", [] { return static_cast<int>(GetEnv().log); });
   py::class_<CallRules, std::shared_ptr<CallRules>>(m, "CallRules")
-      .def(py::init([](py::dict nodes, py::object is_constant, py::object same_leaf, py::object is_plain, py::object dataclass_fields) {
-             return std::make_shared<CallRules>(CallRules{std::move(nodes), std::move(is_constant), std::move(same_leaf),
-                                                          std::move(is_plain), std::move(dataclass_fields)});
-           }),
-           py::arg("nodes"), py::arg("is_constant"), py::arg("same_leaf"), py::arg("is_plain"), py::arg("dataclass_fields"))
+      .def(
+          py::init([](py::dict nodes, py::object is_constant, py::object same_leaf, py::object is_plain,
+                      py::object dataclass_fields) {
+            return std::make_shared<CallRules>(CallRules{std::move(nodes), std::move(is_constant), std::move(same_leaf),
+                                                         std::move(is_plain), std::move(dataclass_fields)});
+          }),
+          py::arg("nodes"), py::arg("is_constant"), py::arg("same_leaf"), py::arg("is_plain"),
+          py::arg("dataclass_fields"))
       .def("key", &KeyOf);
   py::class_<CallKey>(m, "CallKey")
       .def("__hash__", &CallKey::Hash)
@@ -266,6 +296,7 @@ PYBIND11_MODULE(_livepool, m) {
       .def("__str__", &CallKey::ToText);
   m.def("scope_stats", &AllScopeStats);
   m.def("scope_stats_of", [](const std::string& name) { return ToDict(StatsOfScope(name)); });
+  m.def("serve_eager_code", &ServeEagerCode);
   m.def("wait_for_plans", &WaitForPlans, py::call_guard<py::gil_scoped_release>());
   py::class_<PassScope>(m, "PassScope").def(py::init<const std::string&>()).def("end", &PassScope::End);
   py::class_<StateWatch>(m, "StateWatch", py::custom_type_setup(&MakeCollectable))

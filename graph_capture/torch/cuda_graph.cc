@@ -14,6 +14,10 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "device_context.h"
 #include "livepool/torch/cuda_pass.h"
@@ -71,32 +75,51 @@ class TorchGraph final : public at::cuda::CUDAGraph {
 // (streams of torch's own are handed out again and again), it is made inside the capture, so that it is memory of the
 // graph pool, and forgotten after it: the next capture, by whichever thread, gets the same bytes, and they go when the
 // last graph does.
-void ForEachWorkspaceOf(cudaStream_t stream, bool erase, bool& found) {
-  for (auto* workspaces : {&at::cuda::cublas_handle_stream_to_workspace(), &at::cuda::cublaslt_handle_stream_to_workspace()}) {
-    const std::unique_lock lock(workspaces->mutex);
-    for (auto it = workspaces->map.begin(); it != workspaces->map.end();) {
-      const bool ours = std::get<1>(it->first) == static_cast<void*>(stream);
-      found = found || ours;
-      it = ours && erase ? workspaces->map.erase(it) : std::next(it);
-    }
-  }
+template <typename Map>
+bool IsOf(cudaStream_t stream, const typename Map::value_type& workspace) {
+  return std::get<1>(workspace.first) == static_cast<void*>(stream);
 }
 
 bool HasWorkspace(cudaStream_t stream) {
-  bool found = false;
-  ForEachWorkspaceOf(stream, /*erase=*/false, found);
-  return found;
+  for (auto* workspaces : {&at::cuda::cublas_handle_stream_to_workspace(), &at::cuda::cublaslt_handle_stream_to_workspace()}) {
+    const std::unique_lock lock(workspaces->mutex);
+    for (const auto& each : workspaces->map) {
+      if (IsOf<std::decay_t<decltype(workspaces->map)>>(stream, each)) return true;
+    }
+  }
+  return false;
 }
 
 void ForgetWorkspaces(cudaStream_t stream) {
-  bool found = false;
-  ForEachWorkspaceOf(stream, /*erase=*/true, found);
+  std::vector<c10::DataPtr> forgotten;  // freed without torch's lock: observers of frees may want Python's
+  for (auto* workspaces : {&at::cuda::cublas_handle_stream_to_workspace(), &at::cuda::cublaslt_handle_stream_to_workspace()}) {
+    const std::unique_lock lock(workspaces->mutex);
+    for (auto it = workspaces->map.begin(); it != workspaces->map.end();) {
+      if (!IsOf<std::decay_t<decltype(workspaces->map)>>(stream, *it)) {
+        ++it;
+        continue;
+      }
+      forgotten.push_back(std::move(it->second));
+      it = workspaces->map.erase(it);
+    }
+  }
 }
 
 }  // namespace
 
 struct GraphHome::Impl {
   explicit Impl(ArenaPool& arenas) : pool(arenas), device(static_cast<c10::DeviceIndex>(arenas.device().index)) {}
+
+  PlannedArena* Home() {
+    const std::lock_guard lock(mutex);
+    return arena;
+  }
+  bool MakeHome(PlannedArena& made) {
+    const std::lock_guard lock(mutex);
+    if (arena != nullptr) return false;
+    arena = &made;
+    return true;
+  }
 
   ArenaPool& pool;
   const c10::DeviceIndex device;
@@ -131,13 +154,15 @@ void GraphHome::Leave() {
 }
 
 PlannedArena* GraphHome::TryHold(Bytes height) {
-  PlannedArena* arena = nullptr;
-  {
-    const std::lock_guard lock(impl_->mutex);
-    if (impl_->arena == nullptr) return impl_->arena = &impl_->pool.Borrow(height);
-    arena = impl_->arena;
+  PlannedArena* arena = impl_->Home();
+  if (arena == nullptr) {
+    // Without the lock: where memory is short, upstream is asked to give back what it has cached.
+    PlannedArena& borrowed = impl_->pool.Borrow(height);
+    if (impl_->MakeHome(borrowed)) return &borrowed;
+    impl_->pool.Return(borrowed);
+    arena = impl_->Home();  // another thread was faster
   }
-  return impl_->pool.TryBorrow(*arena, height) ? arena : nullptr;
+  return arena != nullptr && impl_->pool.TryBorrow(*arena, height) ? arena : nullptr;
 }
 
 void GraphHome::Return(PlannedArena& arena) { impl_->pool.Return(arena); }
@@ -195,12 +220,13 @@ struct CudaGraph::Impl {
   Impl& operator=(const Impl&) = delete;
 
   void Begin(const std::vector<at::Generator>& generators) {
-    const std::lock_guard lock(home.mutex);
-    if (home.graphs == 0) home.mempool = at::cuda::graph_pool_handle();
     graph = std::make_unique<TorchGraph>();
+    // Asks upstream for memory, whose observers may want Python's lock: hence without ours.
     for (const at::Generator& generator : generators) {
       if (generator.device().is_cuda()) graph->register_generator_state(generator);
     }
+    const std::lock_guard lock(home.mutex);
+    if (home.graphs == 0) home.mempool = at::cuda::graph_pool_handle();
     // Thread-local: other threads may go on doing what would break a capture of theirs.
     graph->capture_begin(home.mempool, cudaStreamCaptureModeThreadLocal);
     ++home.graphs;
@@ -224,8 +250,10 @@ CudaGraph::CudaGraph(GraphHome& home, PlannedArena& arena, const std::vector<at:
     work();
     impl_->graph->End();
   } catch (...) {
-    const std::lock_guard lock(home.impl_->mutex);
-    if (impl_->graph != nullptr) impl_->graph->Abandon();
+    {
+      const std::lock_guard lock(home.impl_->mutex);
+      if (impl_->graph != nullptr) impl_->graph->Abandon();
+    }
     ForgetWorkspaces(stream);
     throw;
   }

@@ -80,12 +80,13 @@ bool GraphRunner::MayLaunch() const {
 
 void GraphRunner::Prepare(const std::vector<at::Tensor>& inputs) {
   if (!MayLaunch()) return;
+  NoteThread();
   try {
     const std::shared_ptr<ServedPlan> plan = planned_.TakePlan();
     const HeldArena held(*home_, plan->table().height);
     if (held.get() != nullptr) (void)IsReady(*held.get(), plan, inputs);
   } catch (const OutOfMemory& error) {
-    TORCH_CHECK_WITH(OutOfMemoryError, false, error.what());
+    NotLaunched(error.what(), /*warn=*/false);
   }
 }
 
@@ -100,7 +101,7 @@ PlannedProgram::Run GraphRunner::Serve(const std::vector<at::Tensor>& inputs, Fi
         return Launch(*held.get(), inputs, fill);
       }
     } catch (const OutOfMemory& error) {
-      TORCH_CHECK_WITH(OutOfMemoryError, false, error.what());
+      NotLaunched(error.what(), /*warn=*/false);
     }
   }
   return RunOps(inputs, fill);
@@ -109,6 +110,7 @@ PlannedProgram::Run GraphRunner::Serve(const std::vector<at::Tensor>& inputs, Fi
 // Of another pass or thread's graph, the bytes are safe until its holder has copied them out (slots are live).
 PlannedProgram::Run GraphRunner::RunOps(const std::vector<at::Tensor>& inputs, Fill fill) {
   PlannedProgram::Run run = planned_.Serve(inputs, fill);
+  NoteThread();
   if (!options_.lend_outputs) run.outputs = ServedOutputs(program(), run.outputs).Copy(inputs);
   return run;
 }
@@ -122,6 +124,10 @@ bool GraphRunner::IsReady(PlannedArena& arena, const std::shared_ptr<ServedPlan>
       NotLaunched("an argument that the pass writes to or returns lies at another place", /*warn=*/false);
       return false;
     }
+  }
+  if (!HasRunHere()) {
+    NotLaunched("a new graph is needed, and this thread's libraries are not set up for one yet", /*warn=*/false);
+    return false;
   }
   DropFor(arena, *plan);
   if (captures_.load(std::memory_order_relaxed) >= kMostCaptures) {
@@ -144,7 +150,7 @@ bool GraphRunner::IsReady(PlannedArena& arena, const std::shared_ptr<ServedPlan>
 void GraphRunner::DropFor(PlannedArena& arena, const ServedPlan& plan) {
   const bool smaller = captured_ != nullptr && captured_->plan->table().height > plan.table().height;
   captured_.reset();
-  if (!smaller || arena.arena().pinned()) return;
+  if (!smaller || arena.arena().pinned() || !arena.arena().backend().MayUnmap()) return;
   (void)arena.TrimHeld();
   arena.arena().Grow(plan.table().height);
 }
@@ -163,18 +169,23 @@ void GraphRunner::CaptureOn(PlannedArena& arena, const std::shared_ptr<ServedPla
     Pass pass(pool_, arena, plan->BoundTo(arena), CurrentStream(program().device), Fill::kNone);
     SlotServer server(pass, planned_.in_place_inputs());
     ProgramRun run(program(), inputs, server);
-    run.Ops(0, program().copying_ops);
+    // Between the ops the capture itself asks for memory, which no plan foresees.
+    const auto run_ops = [&](std::size_t begin, std::size_t end) {
+      const std::int64_t before = pass.misses();
+      run.Ops(begin, end);
+      made->misses += pass.misses() - before;
+    };
+    run_ops(0, program().copying_ops);
     for (const CopiedInput& copied : program().copied_inputs) {
       const at::Tensor& copy = run.value(copied.copy);
       if (!arena.arena().Contains(copy.storage().data())) throw Error("an argument's copy could not be served from its slot");
       made->copies.push_back(NotOwned(Flat(copy, copied.span)));
     }
     made->graph = std::make_unique<CudaGraph>(*home_, arena, program().generators, [&] {
-      run.Ops(program().copying_ops, program().code.size());
+      run_ops(program().copying_ops, program().code.size());
       made->outputs = ServedOutputs(program(), run.Outputs());
     });
     made->hits = pass.hits();
-    made->misses = pass.misses();
   }
   captured_ = std::move(made);
   captures_.fetch_add(1, std::memory_order_relaxed);
@@ -199,6 +210,16 @@ PlannedProgram::Run GraphRunner::Launch(PlannedArena& arena, const std::vector<a
   return {.outputs = options_.lend_outputs ? captured_->outputs.Lend(inputs, lender) : captured_->outputs.Copy(inputs),
           .hits = captured_->hits,
           .misses = captured_->misses};
+}
+
+void GraphRunner::NoteThread() {
+  const std::lock_guard lock(mutex_);
+  threads_.insert(std::this_thread::get_id());
+}
+
+bool GraphRunner::HasRunHere() const {
+  const std::lock_guard lock(mutex_);
+  return threads_.contains(std::this_thread::get_id());
 }
 
 void GraphRunner::NotLaunched(const std::string& why, bool warn) {

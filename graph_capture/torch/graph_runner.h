@@ -4,7 +4,9 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "cuda_graph.h"
@@ -58,6 +60,11 @@ class GraphRunner {
   void CaptureOn(PlannedArena& arena, const std::shared_ptr<ServedPlan>& plan, const std::vector<at::Tensor>& inputs);
   PlannedProgram::Run Launch(PlannedArena& arena, const std::vector<at::Tensor>& inputs, Fill fill);
   PlannedProgram::Run RunOps(const std::vector<at::Tensor>& inputs, Fill fill);
+  // Note [Handles before a capture]
+  // cuBLAS and cuDNN make their handles at a thread's first use of them, and that cannot be captured. So a thread captures
+  // only after it has run the ops once.
+  void NoteThread();
+  bool HasRunHere() const;
   void NotLaunched(const std::string& why, bool warn);
 
   const Program& program() const { return planned_.program(); }
@@ -70,8 +77,9 @@ class GraphRunner {
   std::atomic<std::int64_t> launches_{0}, captures_{0};
   std::unique_ptr<Captured> captured_;     // the holder of the home's arena only
   std::vector<const void*> wanted_fixed_;  // likewise: where the fixed arguments were in the last pass
-  mutable std::mutex mutex_;               // for not_launched_
+  mutable std::mutex mutex_;               // for what follows
   std::string not_launched_;
+  std::set<std::thread::id> threads_;  // that have run the ops
 };
 
 }  // namespace livepool

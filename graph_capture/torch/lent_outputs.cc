@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "device_context.h"
+#include "livepool/base/error.h"
 #include "livepool/torch/cuda_pass.h"
 #include "storage_views.h"
 
@@ -54,12 +55,12 @@ bool IsLent(const c10::Storage& storage) { return storage.data_ptr().get_deleter
 struct Launched {
   int device;
   PlannedArena& arena;
-  const void* address;
+  StreamHandle stream;
 };
 
 void FreeLaunched(void* context) {
   const std::unique_ptr<Launched> launched(static_cast<Launched*>(context));
-  FreedOnDevice(launched->device, launched->arena, launched->address);
+  FreedOnDevice(launched->device, launched->arena, launched->stream);
 }
 
 }  // namespace
@@ -78,7 +79,10 @@ void Lender::Lend(const std::vector<at::Tensor>& outputs) {
 c10::Storage Lender::LendLaunched(const c10::Storage& bytes) {
   const auto size = static_cast<Bytes>(bytes.nbytes());
   void* address = bytes.mutable_data();
-  auto launched = std::make_unique<Launched>(Launched{.device = device_.index, .arena = arena_, .address = address});
+  // A miss of the capture: it lies in the graphs' memory pool, which goes with the graphs.
+  if (!arena_.arena().Contains(address)) return CopyOf(bytes);
+  auto launched =
+      std::make_unique<Launched>(Launched{.device = device_.index, .arena = arena_, .stream = CurrentStream(device_)});
   c10::DataPtr owner(address, launched.release(), &FreeLaunched, bytes.device());
   return {c10::Storage::use_byte_size_t(), bytes.nbytes(), LendData(std::move(owner), size), /*allocator=*/nullptr, /*resizable=*/false};
 }
@@ -105,6 +109,10 @@ void MoveOutOfArena(const std::vector<at::Tensor>& tensors) {
     const c10::Storage& storage = tensor.storage();
     if (!IsLent(storage) || !(*static_cast<TensorsLoan*>(storage.data_ptr().get_context()))->Mine()) continue;
     const c10::Device device = storage.device();
+    if (!device.is_cpu() && CapturingStream({DeviceId::Kind::kCuda, device.index()})) {
+      throw InvalidInput("an argument lies in livepool's arena, whose bytes change before a CUDA graph that is being captured "
+                         "now could read them; pass a clone that was made before the capture");
+    }
     c10::DataPtr own = CopyOf(storage).set_data_ptr(c10::DataPtr(nullptr, device));
     // The slot's next owner comes after the copy, on whichever stream.
     if (!device.is_cpu()) AsBytes(storage).record_stream(c10::impl::VirtualGuardImpl(device.type()).getStream(device));

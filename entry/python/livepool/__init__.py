@@ -13,6 +13,8 @@
     with livepool.pass_scope("step"):             # or: the program as it is, served from a plan
         output = model(other_input)
 
+    livepool.serve_eager_code()                   # or even that is found (LIVEPOOL=1, livepool run app.py)
+
 Sizes are bytes, times milliseconds. Errors are livepool.Error and its subclasses; what an operator raises
 comes through unchanged.
 """
@@ -41,7 +43,7 @@ from livepool.capture import Captured, capture
 from livepool.disabled import disabled
 from livepool.explain import Explanation, SignatureReport
 from livepool.plans import load_plans, save_plans
-from livepool.scope import pass_scope, scope_stats, wait_for_plans
+from livepool.scope import pass_scope, scope_stats, serve_eager_code, wait_for_plans
 from livepool.wrap import consume, explain, unwrap, wrap
 
 __version__ = "0.1.0"
@@ -50,8 +52,7 @@ __all__ = [
     "Allocator", "ArenaInUse", "CaptureDisturbed", "Captured", "CaptureRefused", "CheckFailed", "Error", "Explanation",
     "GuardFailed", "InvalidInput", "InvalidPlan", "NotInstalled", "PlansRefused", "ReplayMismatch", "SignatureReport",
     "UnsupportedTorch", "capture", "consume", "disabled", "explain", "install", "load_plans", "memory_limit", "pass_scope",
-    "save_plans", "scope_stats", "set_memory_limit", "stats",
-    "trim", "unwrap", "wait_for_plans", "wrap",
+    "save_plans", "scope_stats", "serve_eager_code", "set_memory_limit", "stats", "trim", "unwrap", "wait_for_plans", "wrap",
 ]
 
 
@@ -76,7 +77,12 @@ def stats() -> dict:
     (allocations served from a plan, in replays and in scopes), `misses` (served by PyTorch's allocator though a pass was running and
     the plan did not say so), `upstream` (served by it as planned: outputs), `refused` (passes for which no arena could
     be had, which ran on PyTorch's memory), `live_bytes` (in planned tensors that are alive now), `arena_bytes` (mapped
-    now, over all devices) and `arena_bytes_of` (the same by device)."""
+    now, over all devices), `arena_bytes_of` (the same by device) and `eager_code`.
+
+    `eager_code` is a dict of what was done for plain eager code that names no scopes (serve_eager_code): `active`, or
+    else `why_not` in words; `threads` that were looked at, and how many of them are `serving`, `looking` for passes that
+    repeat, or `asleep` as nothing repeats; `allocations` in all; and of the passes that were found what scope_stats
+    says of a scope's, bytes being those of the largest."""
     return _livepool.stats()
 
 

@@ -35,6 +35,7 @@ def build_parser():
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     options.add_common(latency, "batch size (default: 1)")
+    commands.add_parser("run", help="run a Python program, its eager code served from plans (livepool run --help)")
     commands.add_parser("info", help="show versions, devices and whether the allocator is installed",
                         description="Show versions, devices and whether the allocator is installed.")
     return parser, {"bench": bench, "latency": latency}
@@ -88,6 +89,10 @@ def run_info():
 
 def main(argv=None):
     argv = sys.argv[1:] if argv is None else list(argv)
+    if argv[:1] == ["run"]:  # its arguments are the program's
+        from livepool import run
+
+        return run.run(argv[1:])
     parser, parsers = build_parser()
     args = parser.parse_args(argv)
     try:

@@ -41,10 +41,20 @@ def scope_stats(name: str | None = None) -> dict:
     """What a scope has done so far, or without a name a dict of all scopes: `passes`, `hits` (allocations served from
     the plan), `misses` (not served, though planned or not foreseen), `upstream` (planned to go to PyTorch's allocator, as
     they outlive the pass), `divergences` (allocations that were not the one that was due), `kinds` of pass that are
-    known and `units` (of these, planned), `arena_bytes` and `lower_bound_bytes` of the largest plan."""
+    known and `units` (of these, planned), `arena_bytes` and `lower_bound_bytes` of the largest plan, and
+    `recorded_peak_bytes`, the most that the tensors of one recorded pass held at once."""
     return _livepool.scope_stats() if name is None else _livepool.scope_stats_of(name)
 
 
 def wait_for_plans() -> None:
     """Returns when the plans of all passes so far are made: for measurements."""
     _livepool.wait_for_plans()
+
+
+def serve_eager_code() -> None:
+    """From now on passes that repeat are found in plain eager code on the CPU, without scopes, and served as those of a
+    scope are: on each thread, wherever it is in no scope, capture or replay. stats()["eager_code"] tells what came of
+    it. LIVEPOOL=1 in the environment, or `livepool run app.py`, do it without a change of the program; LIVEPOOL=0 has
+    this function do nothing. There is no way back. Raises NotInstalled before livepool.install("cpu").
+    """
+    _livepool.serve_eager_code()

@@ -29,11 +29,14 @@ TEST(EnvTest, DefaultsWithoutVariables) {
 
 TEST(EnvTest, EveryVariableIsUnderstood) {
   const Env env = Parse({{"LIVEPOOL", "0"},
-                          {"LIVEPOOL_FILL", "nan"},
-                          {"LIVEPOOL_CHECK", "every:7"},
-                          {"LIVEPOOL_LOG", "info"},
-                          {"LIVEPOOL_MEMORY_LIMIT", "8GiB"},
-                          {"LIVEPOOL_SEARCH", "off"}});
+                         {"LIVEPOOL_FILL", "nan"},
+                         {"LIVEPOOL_CHECK", "every:7"},
+                         {"LIVEPOOL_LOG", "info"},
+                         {"LIVEPOOL_MEMORY_LIMIT", "8GiB"},
+                         {"LIVEPOOL_REPORT", "report.json"},
+                         {"LIVEPOOL_SEARCH", "off"}});
+  EXPECT_EQ(env.report, "report.json");
+  EXPECT_FALSE(env.serve_eager_code);
   EXPECT_EQ(env.memory_limit, 8_GiB);
   EXPECT_FALSE(env.enabled);
   EXPECT_EQ(env.fill, Fill::kNan);
@@ -44,6 +47,21 @@ TEST(EnvTest, EveryVariableIsUnderstood) {
   EXPECT_EQ(Parse({{"LIVEPOOL_CHECK", "off"}}).check, (CheckPolicy{.every = 0, .first = false}));
   EXPECT_EQ(Parse({{"LIVEPOOL_FILL", "zero"}}).fill, Fill::kZero);
   EXPECT_TRUE(Parse({{"LIVEPOOL_SEARCH", "background"}}).search);
+}
+
+TEST(EnvTest, EagerCodeIsServedOnRequestOnly) {
+  EXPECT_FALSE(Parse({}).serve_eager_code);
+  EXPECT_TRUE(Parse({{"LIVEPOOL", "1"}}).serve_eager_code);
+  EXPECT_TRUE(Parse({{"LIVEPOOL", "1"}}).enabled);
+  const Env bad = Parse({{"LIVEPOOL", "on"}});
+  EXPECT_TRUE(bad.enabled);
+  EXPECT_FALSE(bad.serve_eager_code);
+  EXPECT_THAT(bad.complaints, ElementsAre("LIVEPOOL=on is ignored: use 0 or 1"));
+}
+
+TEST(EnvTest, AReportNeedsAName) {
+  EXPECT_THAT(Parse({{"LIVEPOOL_REPORT", ""}}).complaints,
+              ElementsAre("LIVEPOOL_REPORT= is ignored: use the name of a file"));
 }
 
 TEST(EnvTest, ABadValueIsNamedAndLeavesTheDefault) {

@@ -13,8 +13,9 @@ namespace livepool {
 constexpr std::size_t kMinFoundPass = 12;  // allocations; what is shorter is no pass
 
 // How much of `tokens` a rule would let be planned, from 0 to 1: the mean, over allocations and over bytes, of the
-// share that lies in passes whose sites come at least twice and dies inside its own pass. What is before the first cut
-// and behind the last does not count against the rule, up to its longest pass.
+// share that lies in passes which repeat and dies inside its own pass. A pass repeats if its sites come twice, or as
+// far as they are those of the commonest pass before a first difference and behind a last one. What is before the first
+// cut and behind the last does not count against the rule, up to its longest pass.
 double Worth(std::span<const Token> tokens, const CutRule& rule);
 
 // The rule of most worth, or none if that is less than kLeastWorth. Of rules that are nearly as good (kNearly) the one

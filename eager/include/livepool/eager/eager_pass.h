@@ -59,9 +59,6 @@ class EagerPass final : public Server, public TraceSink {
   PassRecord MakeRecord() const;
 
   static constexpr Position kNone = PassRecord::kAlive;
-  // What earlier passes have left in the arena may be one part in so many: the misses that it costs hold less than a
-  // second arena would.
-  static constexpr Bytes kToleratedShare = 4;
 
   const std::shared_ptr<ScopePlans> scope_;
   const ScopePlans::Start start_;

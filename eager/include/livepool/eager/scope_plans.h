@@ -28,6 +28,8 @@ struct ScopeStats {
   Bytes lower_bound_bytes = 0;    // of that plan: no packing is smaller
   Bytes recorded_peak_bytes = 0;  // the most that the buffers of one recorded pass held at once
 
+  // Of both: counts are summed, of sizes the larger ones are taken.
+  void Add(const ScopeStats& other);
   friend bool operator==(const ScopeStats&, const ScopeStats&) = default;
 };
 

@@ -8,13 +8,16 @@
 //   at::Tensor output = graph->Replay({other_input})[0];
 //
 // or, without choosing what to capture, livepool::Wrap(model): see livepool/wrap.h;
-// or the program as it is, served from a plan, as long as a `livepool::PassScope scope("step");` lives.
+// or the program as it is, served from a plan, as long as a `livepool::PassScope scope("step");` lives; or
+// livepool::ServeEagerCode(), which finds the passes itself.
 #pragma once
 
 #include "livepool/base/error.h"
 #include "livepool/capture/exec_graph.h"
+#include "livepool/torch/eager_code.h"
 #include "livepool/torch/install.h"
 #include "livepool/torch/pass_scope.h"
+#include "livepool/torch/report.h"
 #include "livepool/wrap.h"
 
 namespace livepool {

@@ -29,11 +29,13 @@ enum class LogLevel { kOff, kWarning, kInfo };
 
 struct Env {
   bool enabled = true;  // LIVEPOOL=0 turns serving off: everything goes upstream
+  bool serve_eager_code = false;  // LIVEPOOL=1: passes of plain eager code are found and served (torch/eager_code.h)
   Fill fill = Fill::kNone;
   CheckPolicy check;
   bool search = true;  // LIVEPOOL_SEARCH=off: no better plan is looked for in the background after a capture
   LogLevel log = LogLevel::kWarning;
   std::optional<Bytes> memory_limit;  // LIVEPOOL_MEMORY_LIMIT: see SetMemoryLimit (torch/install.h)
+  std::string report;  // LIVEPOOL_REPORT: where what was done is written to at exit; empty: nowhere (torch/report.h)
   // One line for each variable that is unknown or has a bad value; the program runs on.
   std::vector<std::string> complaints;
 };

@@ -31,11 +31,15 @@ class Loan {
   enum class By { kPass, kTensor };
   // Any thread: gives the bytes back, at the first call.
   void End(By who) noexcept {
-    if (!ended_.exchange(true, std::memory_order_acq_rel)) GiveBack(who);
+    if (ended_.exchange(true, std::memory_order_acq_rel)) return;
+    GiveBack(who);
+    given_back_.store(true, std::memory_order_release);
   }
   bool Mine() const;
-  // True for a byte below `end` that is still lent.
-  bool LentBelow(const std::byte* end) const { return begin_ != nullptr && begin_ < end && !ended_.load(std::memory_order_acquire); }
+  // True for a byte below `end` that is still lent, or just being given back.
+  bool LentBelow(const std::byte* end) const {
+    return begin_ != nullptr && begin_ < end && !given_back_.load(std::memory_order_acquire);
+  }
   // Null for a loan of no bytes.
   const std::byte* end() const { return begin_ + size_; }
 
@@ -46,6 +50,7 @@ class Loan {
   const Bytes size_;
   const std::uint64_t owner_;
   std::atomic<bool> ended_{false};
+  std::atomic<bool> given_back_{false};
 };
 
 }  // namespace livepool

@@ -9,10 +9,11 @@ namespace livepool {
 struct ThreadState {
   Server* pass = nullptr;     // allocations are served from it
   TraceSink* sink = nullptr;  // allocations and frees are reported to it
+  bool recording = false;     // a graph: nothing may be served, even while the sink is taken away
 };
 
 namespace detail {
-// initial-exec: one load instead of a call per access. The loader keeps room for the 24 bytes that a library opened at
+// initial-exec: one load instead of a call per access. The loader keeps room for the 32 bytes that a library opened at
 // run time needs (free_watch.h has the other 8).
 extern constinit thread_local ThreadState current_thread __attribute__((tls_model("initial-exec")));
 }  // namespace detail
@@ -28,7 +29,7 @@ inline const void* CurrentThreadToken() { return &detail::current_thread; }
 class RecordingScope {
  public:
   explicit RecordingScope(TraceSink& sink) : previous_(CurrentThread()) {
-    CurrentThread() = {.pass = nullptr, .sink = &sink};
+    CurrentThread() = {.pass = nullptr, .sink = &sink, .recording = true};
   }
   ~RecordingScope() { CurrentThread() = previous_; }
   RecordingScope(const RecordingScope&) = delete;
