@@ -23,6 +23,7 @@ namespace fs = std::filesystem;
 using State = std::vector<std::pair<std::string, at::Tensor>>;
 
 constexpr std::uintmax_t kMostBytes = 256U << 20U;  // a plan of a thousand ops takes about 200 KiB
+constexpr std::int64_t kMostPlans = 1 << 14;        // they are looked for one by one
 
 // "2.11.0", of the torch that runs.
 std::string TorchVersion() {
@@ -122,12 +123,13 @@ SavedPlans SavedPlans::Read(const std::string& path, const State& state) {
     if (!std::getline(lines, line)) throw InvalidInput("it is empty");
     const PlanFileHeader header = ReadHeader(line);
     CheckHeader(header, ToTexts(state));
+    if (header.plans > kMostPlans) throw InvalidInput("it says that it holds " + std::to_string(header.plans) + " plans");
     SavedPlans plans;
-    while (std::getline(lines, line)) {
+    for (std::int64_t i = 0; i < header.plans && std::getline(lines, line); ++i) {
       Entry entry = ReadEntry(line);
       plans.Put(std::move(entry.signature), std::move(entry.call), std::move(entry.plan));
     }
-    if (header.plans != static_cast<std::int64_t>(plans.entries_.size())) throw InvalidInput("it is cut off or damaged");
+    if (header.plans != static_cast<std::int64_t>(plans.entries_.size()) || std::getline(lines, line)) throw InvalidInput("it is cut off or damaged");
     return plans;
   });
 }
@@ -135,6 +137,7 @@ SavedPlans SavedPlans::Read(const std::string& path, const State& state) {
 void SavedPlans::Write(const std::string& path, const State& state) const {
   About(path, [&] {
     if (entries_.empty()) throw InvalidInput("there is nothing to save: no call of the module has a graph yet; call it first");
+    if (std::cmp_greater(entries_.size(), kMostPlans)) throw InvalidInput("there are too many plans for one file: " + std::to_string(entries_.size()));
     std::string text =
         ToLine(PlanFileHeader{.torch = TorchVersion(), .state = ToTexts(state), .plans = static_cast<std::int64_t>(entries_.size())}) + "\n";
     for (const Entry& each : entries_) text += ToLine(each) + "\n";

@@ -285,6 +285,8 @@ TEST_F(SavedPlansTest, WhatIsNoFileOfPlansIsRefused) {
   fs::remove(path_);
   Write("");
   ExpectRefused<InvalidInput>("it is empty");
+  Write(std::string(1 << 20, '['));
+  ExpectRefused<InvalidInput>("nested too deeply");
   for (const char* text : {"id,lower,upper,size\n0,0,1,64\n", "{\"format\": \"another\"}\n", "[1]\n", "\x80\x02}q\n", "\n\n"}) {
     Write(text);
     ExpectRefused<InvalidInput>("it is no file of livepool's plans");
@@ -305,6 +307,27 @@ TEST_F(SavedPlansTest, OtherFormatsTorchesAndModulesAreRefused) {
   Write(good);
   Edit("\"in Float[64, 2048] on cpu\",", "");
   ExpectRefused<PlansRefused>("'between Float[2048, 2048] on cpu' stood where this one has 'in Float[64, 2048] on cpu'");
+}
+
+TEST_F(SavedPlansTest, CountsThatAreNotTrueAreRefused) {
+  SaveFor({32});
+  const std::string good = Text();
+  for (const char* plans : {"0", "2", "-1", "99999999999"}) {
+    Edit("\"plans\":1", std::string("\"plans\":") + plans);
+    EXPECT_THROW(New().LoadPlans(path_), InvalidInput) << plans;
+    Write(good);
+  }
+  Edit("\"recorded\":{\"ops\":", "\"recorded\":{\"ops\":1");
+  ExpectRefused<InvalidInput>("not as many ops as there are names");
+  Write(good);
+  Edit("\"size\":[", "\"size\":[64,");
+  ExpectRefused<InvalidInput>("'size' is not as long as the columns beside it");
+  Write(good);
+  Edit("\"size\":[", "\"size\":[18446744073709551615,");
+  ExpectRefused<InvalidInput>("");
+  Write(good);
+  Edit("\"call\":[", "\"call\":[[[[1]]],");
+  ExpectRefused<InvalidInput>("nested too deeply");
 }
 
 TEST_F(SavedPlansTest, ACutOffFileIsRefusedWhereverItIsCut) {
