@@ -5,9 +5,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <vector>
+#include <utility>
 
 #include "livepool/eager/cut_rule.h"
 #include "livepool/eager/token_window.h"

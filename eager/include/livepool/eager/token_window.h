@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <unordered_map>
 #include <utility>
 #include <vector>
