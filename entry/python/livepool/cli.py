@@ -1,6 +1,6 @@
 """The `livepool` command: parses the command line, then forwards.
 
-Exit codes: 0 all is well, 1 a result is wrong or a model failed, 2 the command line is wrong.
+Exit codes: 0 all is well, 1 a result differs or a model failed, 2 the command line is wrong.
 """
 
 import argparse
@@ -36,9 +36,20 @@ def build_parser():
     )
     options.add_common(latency, "batch size (default: 1)")
     commands.add_parser("run", help="run a Python program, its eager code served from plans (livepool run --help)")
+    tables = {
+        name: commands.add_parser(name, help=says, description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+        for name, says, description in (
+            ("memory", "table: the arena, and what a process holds, beside PyTorch's allocator", options.MEMORY_DESCRIPTION),
+            ("batch", "table: the largest batch under a memory limit", options.BATCH_DESCRIPTION),
+            ("shapes", "table: many shapes on one arena", options.SHAPES_DESCRIPTION),
+        )
+    }
+    options.add_to_memory(tables["memory"])
+    options.add_to_batch(tables["batch"])
+    options.add_to_shapes(tables["shapes"])
     commands.add_parser("info", help="show versions, devices and whether the allocator is installed",
                         description="Show versions, devices and whether the allocator is installed.")
-    return parser, {"bench": bench, "latency": latency}
+    return parser, {"bench": bench, "latency": latency, **tables}
 
 
 def run_bench(parser, args, argv):
@@ -67,6 +78,20 @@ def run_latency(parser, args):
     except options.BadOption as error:
         parser.error(str(error))
     return latency.run(request)
+
+
+def run_table(parser, args):
+    from livepool.bench import batch, memory, options, shapes
+
+    try:
+        request = options.resolve(args)
+    except options.BadOption as error:
+        parser.error(str(error))
+    if args.command == "memory":
+        return memory.run(request, args.outputs)
+    if args.command == "shapes":
+        return shapes.run(request, args.outputs)
+    return batch.run(request, args.outputs, args.limit, args.since, args.first, args.most, args.resolution)
 
 
 def run_info():
@@ -98,7 +123,9 @@ def main(argv=None):
     try:
         if args.command == "bench":
             return run_bench(parsers["bench"], args, argv)
-        return run_latency(parsers["latency"], args) if args.command == "latency" else run_info()
+        if args.command == "latency":
+            return run_latency(parsers["latency"], args)
+        return run_info() if args.command == "info" else run_table(parsers[args.command], args)
     except KeyboardInterrupt:
         print("livepool: interrupted", file=sys.stderr)
         return 130

@@ -22,6 +22,25 @@ class Error(Exception):
     pass
 
 
+class CaptureRefused(Error):
+    pass
+
+
+class GuardFailed(Error):
+    pass
+
+
+def wrap(model, **options):
+    if os.environ.get("STANDIN_SPOIL") == "refused and wrong":
+        forward = model.forward
+        model.forward = lambda *args, **kwargs: forward(*args, **kwargs) * 2
+    return model
+
+
+def unwrap(model):
+    model.__dict__.pop("forward", None)
+
+
 _active = False
 
 
@@ -46,6 +65,8 @@ class Graph:
         self.replays += 1
         out = self.fn(*args, **kwargs)
         spoil = os.environ.get("STANDIN_SPOIL")
+        if spoil == "guard" and self.replays >= 2:
+            raise GuardFailed("aten::nonzero gave sizes [3] at capture and [4] now")
         if spoil == "replay":
             out = tree_map(lambda t: t + 0.5, out)
         if spoil == "second replay" and self.replays >= 2:
@@ -59,6 +80,8 @@ class Graph:
 
 
 def capture(fn, *args, **kwargs):
+    if os.environ.get("STANDIN_SPOIL", "").startswith("refused"):
+        raise CaptureRefused("torchvision::nms has sizes that depend on data\\nsecond line")
     if os.environ.get("STANDIN_SPOIL") == "capture":
         raise Error("aten::bernoulli is not captured\\nsecond line")
     if os.environ.get("STANDIN_FILL_IS"):

@@ -221,8 +221,8 @@ def test_the_driver_may_be_ten_percent_off(part, driver, ours, warns):
 def test_held_without_a_device_is_a_clear_failure(part, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     monkeypatch.setenv("PYTHONPATH", sys.path[0])
-    process = part("held_process")
-    with pytest.raises(process.HeldFailed, match="held memory, native: .*no CUDA device"):
+    process = part("process")
+    with pytest.raises(process.ProcessFailed, match="held memory, native: .*no CUDA device"):
         process.held_bytes("native", "resnet18", "fp16", 1, warn=pytest.fail)
 
 

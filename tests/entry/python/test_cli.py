@@ -8,7 +8,7 @@ import bench_standin
 
 KEYS = ["model", "batch", "dtype", "weights_bytes", "sum_bytes", "eager_live_peak_bytes", "lower_bound_bytes",
         "arena_bytes", "native_held_bytes", "livepool_held_bytes", "eager_ms", "replay_ms", "bitwise_equal",
-        "max_abs_diff", "hits", "misses"]
+        "max_abs_diff", "hits", "misses", "not_captured"]
 SMALL = "mobilenet_v3_small"
 
 
@@ -33,6 +33,12 @@ def folder(tmp_path_factory):
     (["latency", "--models", "resnt50"], "unknown model 'resnt50'; near matches: resnet50"),
     (["latency", "--batch", "0"], "'0' is not a whole number above 0"),
     (["latency", "--poison"], "unrecognized arguments: --poison"),
+    (["memory", "--models", "resnt50"], "unknown model 'resnt50'; near matches: resnet50"),
+    (["memory", "--outputs", "slots"], "invalid choice: 'slots'"),
+    (["memory", "--json", "/no/such/folder/x.json"], "cannot be written"),
+    (["shapes", "--models", "llama1b@1x"], "'llama1b@1x' is no model with shapes; an example: llama1b@1,2,4x128,256"),
+    (["shapes", "--models", "lama1b@1x8"], "unknown model 'lama1b'; near matches: llama1b"),
+    (["shapes", "--device", "cuda"], "torch sees no CUDA device here"),
     (["frobnicate"], "invalid choice: 'frobnicate'"),
     ([], "required: COMMAND"),
 ])
@@ -77,8 +83,8 @@ def test_a_right_run(folder, tmp_path):
     assert [line.split()[0] for line in result.stdout.splitlines() if "equal" in line] == [SMALL, "bert"]
 
     document = json.loads(path.read_text())
-    assert list(document) == ["torch", "device", "models"]
-    assert document["device"] == "cpu"
+    assert list(document) == ["environment", "models"]
+    assert document["environment"]["device"] == "cpu" and document["environment"]["torch"].startswith("2.")
     first, second = document["models"]
     assert list(first) == list(second) == KEYS
     assert (first["model"], first["batch"], first["dtype"]) == (SMALL, 1, "fp32")
@@ -106,6 +112,25 @@ def test_a_wrong_model_is_exit_code_1_and_the_others_run(folder, tmp_path, spoil
         assert list(figures) == KEYS
         assert figures["bitwise_equal"] is equal
         assert figures["max_abs_diff"] == (None if largest is None else pytest.approx(largest, rel=1e-3))
+
+
+@pytest.mark.parametrize(("spoil", "why"), [("refused", "torchvision::nms has sizes that depend on data"),
+                                            ("guard", "aten::nonzero gave sizes [3] at capture and [4] now")])
+def test_a_model_that_is_not_captured_runs_as_it_is(folder, tmp_path, spoil, why):
+    path = tmp_path / "figures.json"
+    result = bench_standin.run(folder, "bench", "--models", SMALL, "--json", path, STANDIN_SPOIL=spoil)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert any(line.split()[:1] == [SMALL] and "as it is" in line for line in result.stdout.splitlines())
+    assert f"{SMALL}: not captured: {why}" in result.stdout.splitlines()
+    figures, = json.loads(path.read_text())["models"]
+    assert figures["not_captured"] == why and figures["bitwise_equal"] is True and figures["arena_bytes"] is None
+    assert figures["eager_ms"] > 0 and figures["replay_ms"] is None
+
+
+def test_one_that_is_not_captured_must_be_equal_all_the_same(folder):
+    result = bench_standin.run(folder, "bench", "--models", SMALL, STANDIN_SPOIL="refused and wrong")
+    assert result.returncode == 1
+    assert "the wrapped module differs from eager" in result.stdout
 
 
 def test_a_failed_install_is_one_line(folder):

@@ -248,3 +248,40 @@ def test_poison_shows_a_tensor_that_is_used_too_late(livepool, mode):
     run = subprocess.run([sys.executable, "-c", POISONED.replace("MODE", repr(mode))], capture_output=True, text=True,
                          env={**os.environ, "LIVEPOOL_FILL": "nan"}, check=False)
     assert run.stdout == "shown\n", run.stderr
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("mode", ["replay", "graph"])
+def test_on_a_gpu(livepool, mode):
+    """Chains, a late drop, a trim with tensors out, and passes of another stream after one that still reads an output."""
+    if not torch.cuda.is_available():
+        pytest.skip("needs a CUDA device")
+    livepool.install("cuda")
+    size = 1 << 20
+
+    def number(value):
+        return torch.full((size,), float(value), device="cuda")
+
+    graph = livepool.capture(lambda x: (x + x).mul(1.0), number(1), mode=mode, outputs="arena")
+    graph.replay(number(3))
+    first = graph.replay(number(1))
+    second = graph.replay(first)
+    third = graph.replay(number(8))
+    assert (first == 2).all() and (third == 16).all()
+    del second
+    assert (third == 16).all()
+    if mode == "replay":  # a graph pins the arena
+        gc.collect()
+        livepool.trim()
+    assert (third == 16).all()
+    other = torch.cuda.Stream()
+    for step in range(1, 50):
+        output = graph.replay(number(step))
+        total = output.clone()
+        for _ in range(20):
+            total += output
+        other.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(other):
+            graph.replay(number(-1))
+        torch.cuda.current_stream().wait_stream(other)
+        assert (total == 42 * step).all(), step

@@ -2,18 +2,13 @@
 with outputs in the arena, and torch.cuda.graph around the module."""
 
 import gc
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import torch
-from rich import box
-from rich.table import Table
-from rich.text import Text
-
 import livepool
-from livepool.bench import compare, models, timing
+from livepool.bench import compare, models, report, timing
 from livepool.bench.progress import Progress
 from livepool.bench.result import one_line
-from livepool.bench.table import print_whole
 
 CAPTURED, OTHER = 0, 1  # seeds of the inputs
 
@@ -29,6 +24,7 @@ class Latency:
     graph_ms: float | None = None
     graph_arena_ms: float | None = None
     torch_graph_ms: float | None = None
+    graph_of_torch: float | None = None  # graph_ms / torch_graph_ms
     problem: str = ""
 
 
@@ -48,9 +44,9 @@ def _measure(result, device, dtype, batch):
     work = models.build(result.model, device, dtype, batch)
     captured, other = work.inputs(CAPTURED), work.inputs(OTHER)
     expected = work.model(**other)
-    replay = livepool.capture(work.model, **captured)
-    result.ops = replay.report()["ops"]
-    ways = {"eager_ms": lambda: work.model(**other), "replay_ms": lambda: replay.replay(**other)}
+    op_by_op = livepool.capture(work.model, **captured)
+    result.ops = op_by_op.report()["ops"]
+    ways = {"eager_ms": lambda: work.model(**other), "replay_ms": lambda: op_by_op.replay(**other)}
     if device == "cuda":
         fresh, arena = (livepool.capture(work.model, mode="graph", outputs=outputs, **captured) for outputs in ("fresh", "arena"))
         for graph in (fresh, arena):
@@ -66,6 +62,7 @@ def _measure(result, device, dtype, batch):
             raise livepool.Error(f"{figure.removesuffix('_ms')} differs from eager: {difference.reason}")
     for figure, milliseconds in zip(ways, timing.interleaved_ms(list(ways.values()), device)):
         setattr(result, figure, milliseconds)
+    result.graph_of_torch = report.divide(result.graph_ms, result.torch_graph_ms)
 
 
 def torch_cuda_graph(model, captured, other):
@@ -91,31 +88,30 @@ def torch_cuda_graph(model, captured, other):
 
 
 COLUMNS = (("ops", "ops"), ("eager", "eager_ms"), ("replay", "replay_ms"), ("graph", "graph_ms"),
-           ("graph,\noutputs in arena", "graph_arena_ms"), ("torch.cuda.graph", "torch_graph_ms"))
+           ("graph, outputs in arena", "graph_arena_ms"), ("torch.cuda.graph", "torch_graph_ms"), ("graph / torch.cuda.graph", "graph_of_torch"))
 
 
-def show(device, batch, dtype, results, file=None):
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-    table.add_column("model", no_wrap=True)
-    for header, _ in COLUMNS:
-        table.add_column(header, justify="right", no_wrap=True)
+def show(request, results):
+    rows = []
     for result in results:
         figures = [getattr(result, name) for _, name in COLUMNS]
-        table.add_row(result.model, *("-" if f is None else str(f) if isinstance(f, int) else f"{f:.2f}" for f in figures))
-    console = print_whole(table, file)
-    console.print(Text(f"{device}, batch {batch}, {dtype}. Median ms of one call, each waited for; all ways in turn, in one process."))
-    for result in results:
-        if result.problem:
-            console.print(Text(f"{result.model}: {result.problem}", style="red"), soft_wrap=True)
+        rows.append([result.model, *(report.NONE if f is None else f if isinstance(f, int) else report.milliseconds(f) for f in figures)])
+    title = (f"Median ms of one call, each waited for; all ways in turn, in one process. {request.device}, batch {request.batch} where the "
+             f"name says no other, {request.dtype}.")
+    report.show(title, request.device, ("model", *(header for header, _ in COLUMNS)), rows,
+                [f"{result.model}: {result.problem}" for result in results if result.problem])
 
 
 def run(request):
-    """Measures what `request` asks for and prints the table; returns the exit code."""
+    """Measures what `request` asks for, prints the table, writes the JSON; returns the exit code."""
     livepool.install(device=request.device)
     results = []
     with Progress() as progress:
         for number, name in enumerate(request.models, 1):
             progress.model(number, len(request.models), name)
             results.append(measure(name, request.device, request.dtype, request.batch))
-    show(request.device, request.batch, request.dtype, results)
+    show(request, results)
+    if request.json_path:
+        report.write_json(request.json_path, request.device, {"batch": request.batch, "dtype": request.dtype,
+                                                              "models": [asdict(result) for result in results]})
     return 1 if any(result.problem for result in results) else 0

@@ -1,6 +1,7 @@
 """One model: eager, capture, replay, compared and timed."""
 
 import gc
+import logging
 
 import torch
 
@@ -46,26 +47,49 @@ def _measure(result, device, step):
     if compare.compare(*expected).equal:
         raise Wrong("eager's output does not depend on the input, so that a comparison would prove nothing")
 
-    step("captures and plans")
-    graph = livepool.capture(work.model, **captured)
+    try:
+        step("captures and plans")
+        graph = livepool.capture(work.model, **captured)
+        step("replays and compares")
+        first = compare.compare(expected[0], graph.replay(**second))
+        before = graph.report()
+        last = compare.compare(expected[1], graph.replay(**third))
+    except (livepool.CaptureRefused, livepool.GuardFailed) as refusal:
+        result.not_captured = one_line(refusal).split(": ", 1)[1]
+        step("is not captured: runs as it is, and compares")
+        return _measure_wrapped(result, device, work.model, captured, [second, third], expected)
 
-    step("replays and compares")
-    first = compare.compare(expected[0], graph.replay(**second))
-    before = graph.report()
-    last = compare.compare(expected[1], graph.replay(**third))
     report = graph.report()
     for figure in REPORTED:
         setattr(result, figure, report[figure])
     # Of one replay in steady state: the first replay of a graph may be livepool's own check.
     result.hits, result.misses = (report[key] - before[key] for key in ("hits", "misses"))
 
-    difference = compare.worst([first, last])
-    result.bitwise_equal, result.max_abs_diff = difference.equal, difference.max_abs
-    if not difference.equal:
-        raise Wrong(f"replay differs from eager: {difference.reason}")
+    _judge(result, compare.worst([first, last]))
     if result.hits == 0:
         raise Wrong("the replay took nothing from the arena")
 
     step("times eager and replay in turn")
     result.eager_ms, result.replay_ms = timing.interleaved_ms(
         [lambda: work.model(**second), lambda: graph.replay(**second)], device)
+
+
+def _judge(result, difference):
+    result.bitwise_equal, result.max_abs_diff = difference.equal, difference.max_abs
+    if not difference.equal:
+        raise Wrong(f"{'the wrapped module' if result.not_captured else 'replay'} differs from eager: {difference.reason}")
+
+
+def _measure_wrapped(result, device, model, captured, others, expected):
+    """A model that capture() refuses is what wrap() is for: it runs as it is, or in part."""
+    result.eager_ms, = timing.interleaved_ms([lambda: model(**others[0])], device)
+    logger = logging.getLogger("livepool")
+    level = logger.level
+    logger.setLevel(logging.ERROR)  # the table says why it is not captured
+    livepool.wrap(model, capture_after=1)
+    try:
+        model(**captured)
+        _judge(result, compare.worst([compare.compare(want, model(**inputs)) for want, inputs in zip(expected, others)]))
+    finally:
+        livepool.unwrap(model)
+        logger.setLevel(level)

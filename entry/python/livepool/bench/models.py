@@ -25,11 +25,15 @@ class UnknownModel(ValueError):
 
 @dataclass(frozen=True)
 class Workload:
-    """A model, and `inputs(seed)` -> keyword arguments of its call."""
+    """A model, and the keyword arguments of its calls."""
 
     model: torch.nn.Module
-    inputs: Callable[[int], dict]
+    make: Callable[[int, int, int | None], dict]  # of seed, batch and length
     batch: int
+    length: int | None
+
+    def inputs(self, seed, batch=None, length=None):
+        return self.make(seed, batch or self.batch, length or self.length)
 
 
 def _parse(name):
@@ -55,6 +59,12 @@ def _family_of(bare):
     raise UnknownModel(f"unknown model '{bare}'; {hint}")
 
 
+def with_batch(name, batch):
+    """The name of the same model, of the same length, at another batch size."""
+    bare, _, length = _parse(name)
+    return f"{bare}@{batch}" + (f"x{length}" if length else "")
+
+
 def check_name(name):
     """Raises UnknownModel where `build` would."""
     _family_of(_parse(name)[0])
@@ -78,7 +88,7 @@ def build(name, device, dtype, batch):
             return leaf
         return leaf.to(DTYPES[dtype] if leaf.is_floating_point() else leaf.dtype).to(device)
 
-    return Workload(model, lambda seed: tree_map(place, inputs(seed, batch, length)), batch)
+    return Workload(model, lambda *shape: tree_map(place, inputs(*shape)), batch, length)
 
 
 @torch.no_grad()

@@ -56,13 +56,14 @@ def names():
 
 
 def build(name):
-    """The model, and `inputs(seed, batch, length)`: `length` steps for recurrent nets."""
+    """The model, and `inputs(seed, batch, length)`: `length` is that of the sequence, or the side of the image."""
     model = _MAKERS[name]().eval()
 
     def inputs(seed, batch, length):
         generator = torch.Generator().manual_seed(seed)
         if name == "unet":
-            return {"image": torch.randn(batch, 3, IMAGE_SIZE, IMAGE_SIZE, generator=generator)}
+            side = length or IMAGE_SIZE
+            return {"image": torch.randn(batch, 3, side, side, generator=generator)}
         return {"steps": torch.randn(batch, length or LENGTH, WIDTH, generator=generator)}
 
     return model, inputs

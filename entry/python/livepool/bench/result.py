@@ -1,6 +1,5 @@
 """The figures of one model, under the names of the JSON; None stands for 'does not apply'."""
 
-import json
 from dataclasses import asdict, dataclass
 
 
@@ -22,6 +21,7 @@ class Result:
     max_abs_diff: float | None = None
     hits: int | None = None
     misses: int | None = None
+    not_captured: str = ""  # why it runs as it is
     problem: str = ""  # why the model failed or differs, in one line; not part of the JSON
 
     @property
@@ -38,10 +38,3 @@ def one_line(error):
     """An exception as one line: its type and the first line that says something."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
-
-
-def write_json(path, torch_version, device, results):
-    document = {"torch": torch_version, "device": device, "models": [result.as_json() for result in results]}
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump(document, file, indent=2, allow_nan=False)
-        file.write("\n")

@@ -2,13 +2,12 @@
 
 import sys
 
-import torch
-
 import livepool
-from livepool.bench import held_process, table
+from livepool.bench import process, table
 from livepool.bench.measure import measure
 from livepool.bench.progress import Progress
-from livepool.bench.result import one_line, write_json
+from livepool.bench.report import write_json
+from livepool.bench.result import one_line
 
 
 def run(request):
@@ -30,17 +29,17 @@ def run(request):
             results.append(result)
     table.show(request.device, results)
     if request.json_path:
-        write_json(request.json_path, torch.__version__, request.device, results)
+        write_json(request.json_path, request.device, {"models": [result.as_json() for result in results]})
     return 0 if all(result.right for result in results) else 1
 
 
 def add_held(result, progress):
     """What a process holds, native and livepool. Without a correct replay livepool's figure means nothing."""
-    modes = held_process.MODES if result.right else ("native",)
+    modes = process.MODES if result.right and not result.not_captured else ("native",)
     for mode in modes:
         progress.step(f"measures what a fresh process holds, {mode}")
         try:
-            held = held_process.held_bytes(mode, result.model, result.dtype, result.batch, progress.note)
+            held = process.held_bytes(mode, result.model, result.dtype, result.batch, progress.note)
             setattr(result, f"{mode}_held_bytes", held)
-        except held_process.HeldFailed as error:
+        except process.ProcessFailed as error:
             result.problem = result.problem or str(error)

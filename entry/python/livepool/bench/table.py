@@ -21,11 +21,11 @@ def count(value):
 
 
 def verdict(result):
-    """`equal`, or how far off; a model that ended without a result is `failed`."""
+    """`equal`, or how far off; `as it is` for one that is not captured and equal; a model that ended without a result is `failed`."""
     if result.bitwise_equal is None:
         return "failed"
     if result.bitwise_equal:
-        return "equal" if not result.problem else "failed"
+        return "failed" if result.problem else "as it is" if result.not_captured else "equal"
     return "differs" if result.max_abs_diff is None else f"off by {result.max_abs_diff:.2g}"
 
 
@@ -77,5 +77,7 @@ def show(device, results, file=None):
     console = print_whole(make(device, results), file)
     console.print(Text(caption(device, results)))
     for result in results:
+        if result.not_captured:
+            console.print(Text(f"{result.model}: not captured: {result.not_captured}"), soft_wrap=True)
         if result.problem:
             console.print(Text(f"{result.model}: {result.problem}", style="red"), soft_wrap=True)

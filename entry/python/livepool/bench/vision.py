@@ -29,7 +29,7 @@ def names():
 
 
 def build(name):
-    """The model, and `inputs(seed, batch, length)`; `length` means nothing here."""
+    """The model, and `inputs(seed, batch, length)`; `length` is the side of the images, in pixels."""
     import torchvision
 
     kind = next(kind for kind in _kinds() if name in _names_of(kind))
@@ -37,10 +37,13 @@ def build(name):
     if kind == "detection":
         # Every box counts, as random weights are sure of none.
         options["box_score_thresh" if "rcnn" in name else "score_thresh"] = 0.0
+        if not name.startswith("ssd"):  # these have one size, the others would enlarge the images
+            options |= {"min_size": IMAGE_SIZE, "max_size": IMAGE_SIZE}
     model = torchvision.models.get_model(name, weights=None, **options).eval()
-    shape = (3, FRAMES, IMAGE_SIZE, IMAGE_SIZE) if kind == "video" else (3, IMAGE_SIZE, IMAGE_SIZE)
 
-    def inputs(seed, batch, _):
+    def inputs(seed, batch, length):
+        side = length or IMAGE_SIZE
+        shape = (3, FRAMES, side, side) if kind == "video" else (3, side, side)
         images = torch.randn(batch, *shape, generator=torch.Generator().manual_seed(seed))
         return {"images": list(images)} if kind == "detection" else {_first_argument(model): images}
 
