@@ -7,8 +7,12 @@ does a replay give eager's result, byte for byte, on bytes that the capture has 
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import os
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -59,6 +63,28 @@ def livepool():
     torch.set_num_threads(1)
     livepool.install("cpu")
     return livepool
+
+
+@pytest.fixture
+def unpoisoned(livepool):
+    """unpoisoned(function, device): calls function(livepool) in a process whose slots are not poisoned, with livepool
+    installed for the device."""
+    def run(function: Callable, device: str = "cpu") -> None:
+        file = Path(inspect.getfile(function))
+        program = (
+            f"import sys; sys.path[:0] = [{str(file.parent)!r}]\n"
+            f"import torch, livepool; from {file.stem} import {function.__name__} as function\n"
+            f"livepool.install({device!r})\n"
+            "with torch.no_grad(): function(livepool)"
+        )
+        package = Path(livepool.__file__).parents[1]
+        environment = {key: value for key, value in os.environ.items() if key != "LIVEPOOL_FILL"}
+        environment["PYTHONPATH"] = os.pathsep.join([str(package), os.environ.get("PYTHONPATH", "")])
+        child = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment, timeout=300,
+                               check=False)
+        assert child.returncode == 0, child.stdout + child.stderr
+
+    return run
 
 
 @pytest.fixture(autouse=True)

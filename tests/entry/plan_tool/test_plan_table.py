@@ -15,7 +15,7 @@ built = pytest.mark.skipif(not (BUILD / "bin" / "livepool-plan").is_file(), reas
 
 def table(shared: Path, build: Path = BUILD) -> subprocess.CompletedProcess:
     environment = {**os.environ, "LIVEPOOL_SHARED": str(shared), "LIVEPOOL_BUILD_DIR": str(build)}
-    return subprocess.run([ROOT / "scripts" / "plan_table", "1"], capture_output=True, text=True, timeout=60,
+    return subprocess.run([ROOT / "scripts" / "plan_table", "1", "1000"], capture_output=True, text=True, timeout=60,
                           env=environment, check=False)
 
 
@@ -28,6 +28,10 @@ def test_one_row_for_each_instance(tmp_path):
     cells = [cell.strip() for cell in done.stdout.splitlines()[2].strip("|").split("|")]
     # Whole slots do not grow: the larger buffer opens a second one.
     assert cells[:5] + cells[6:] == ["traces/two", "2", "9", "9", "1.0000", "true", "1.8889", "1.0000", "1.0000"]
+    rows = [line.strip("|").split("|") for line in done.stdout.splitlines()[3:]]
+    assert [(row[0].strip(), row[1].strip()) for row in rows] == [("random/1", "1000"), ("random/2", "1000"), ("random/3", "1000")]
+    # Awks differ in their random numbers, so that the script has its own.
+    assert rows[0][2].strip() == "68994233"
 
 
 @built

@@ -270,13 +270,17 @@ def test_constants_are_no_obstacle(cuda, equal):
     assert launched(graph) == 2
 
 
-def test_outputs_in_the_arena_are_the_same_bytes_each_time(cuda, equal):
-    graph = cuda.capture(lambda x: x * 2, randn(64), mode="graph", outputs="arena")
+def same_bytes_each_time(livepool):
+    graph = livepool.capture(lambda x: x * 2, randn(64), mode="graph", outputs="arena")
     graph.replay(randn(64, seed=1))
     a = graph.replay(randn(64, seed=2))
     b = graph.replay(randn(64, seed=3))
     assert a.data_ptr() == b.data_ptr()
-    equal(a, randn(64, seed=3) * 2)
+    assert torch.equal(a, randn(64, seed=3) * 2)
+
+
+def test_outputs_in_the_arena_are_the_same_bytes_each_time(cuda, unpoisoned):
+    unpoisoned(same_bytes_each_time, "cuda")
 
 
 def test_an_output_in_the_arena_may_be_an_argument(cuda, equal):
