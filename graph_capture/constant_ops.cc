@@ -21,11 +21,13 @@ ConstantOps FindConstantOps(const OpGraph& graph, Bytes keep) {
     const Op& op = graph.ops[i];
     const bool can_keep = std::none_of(op.outputs.begin(), op.outputs.end(),
                                        [&](ValueId id) { return written[storage_of(id)] || returned[storage_of(id)]; });
-    const bool is_constant = op.pure && op.writes.empty() && can_keep &&
-                             std::all_of(op.inputs.begin(), op.inputs.end(), [&](ValueId id) { return constant[storage_of(id)]; });
+    const bool is_constant =
+        op.pure && op.writes.empty() && can_keep &&
+        std::all_of(op.inputs.begin(), op.inputs.end(), [&](ValueId id) { return constant[storage_of(id)]; });
     found.constant[i] = is_constant;
     if (!is_constant) continue;
-    const bool from_host = std::any_of(op.inputs.begin(), op.inputs.end(), [&](ValueId id) { return graph.value(id).on_host; });
+    const bool from_host =
+        std::any_of(op.inputs.begin(), op.inputs.end(), [&](ValueId id) { return graph.value(id).on_host; });
     const auto is_kept = [&](ValueId id) {
       const std::size_t storage = storage_of(id);
       if (constant[storage]) return static_cast<bool>(kept[storage]);  // a view

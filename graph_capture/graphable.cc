@@ -10,14 +10,16 @@ std::optional<NotGraphable> WhyNot(const OpGraph& graph, OpIndex index) {
   const auto because = [&](Kind kind, const std::string& what) {
     return NotGraphable{.kind = kind, .op = index, .reason = op.name + " (op " + std::to_string(index) + ") " + what};
   };
-  if (op.guard) return because(Kind::kDependsOnData, "gives a result, or sizes, that the host must look at in each pass");
+  if (op.guard)
+    return because(Kind::kDependsOnData, "gives a result, or sizes, that the host must look at in each pass");
   for (const ValueId id : op.inputs) {
     const Value& value = graph.value(id);
     if (!value.on_host) continue;
     const StorageKind kind = graph.storage(value.storage).kind;
     if (kind == StorageKind::kInput) return because(Kind::kInputOnHost, "reads an argument on the CPU");
     if (kind != StorageKind::kConstant || !value.sizes.empty()) {
-      return because(Kind::kReadsHostBytes, kind == StorageKind::kState ? "reads state on the CPU" : "reads a tensor on the CPU");
+      return because(Kind::kReadsHostBytes,
+                     kind == StorageKind::kState ? "reads state on the CPU" : "reads a tensor on the CPU");
     }
   }
   for (const ValueId id : op.outputs) {

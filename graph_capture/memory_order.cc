@@ -24,7 +24,8 @@ struct StorageUses {
       }
       std::sort(of_op[i].begin(), of_op[i].end());
       of_op[i].erase(std::unique(of_op[i].begin(), of_op[i].end()), of_op[i].end());
-      for (const StorageId storage : of_op[i]) of_storage[static_cast<std::size_t>(storage)].push_back(static_cast<OpIndex>(i));
+      for (const StorageId storage : of_op[i])
+        of_storage[static_cast<std::size_t>(storage)].push_back(static_cast<OpIndex>(i));
     }
   }
 };
@@ -46,8 +47,16 @@ class ListSchedule {
  public:
   ListSchedule(const PassMemory& pass, const Dependencies& dependencies, const StorageUses& uses,
                const std::vector<Bytes>& bytes, std::size_t fixed, bool backwards)
-      : uses_(uses), bytes_(bytes), fixed_(fixed), backwards_(backwards), count_(pass.graph.ops.size()),
-        next_(count_), waits_(count_, 0), alive_(bytes.size(), false), left_(bytes.size(), 0), returned_(bytes.size(), false) {
+      : uses_(uses),
+        bytes_(bytes),
+        fixed_(fixed),
+        backwards_(backwards),
+        count_(pass.graph.ops.size()),
+        next_(count_),
+        waits_(count_, 0),
+        alive_(bytes.size(), false),
+        left_(bytes.size(), 0),
+        returned_(bytes.size(), false) {
     for (std::size_t i = 0; i < count_; ++i) {
       for (const OpIndex after : dependencies.successors[i]) {
         const auto to = static_cast<std::size_t>(after);
@@ -56,7 +65,8 @@ class ListSchedule {
       }
     }
     for (std::size_t i = 0; i < bytes.size(); ++i) left_[i] = static_cast<std::int32_t>(uses.of_storage[i].size());
-    for (const ValueId id : pass.graph.outputs) returned_[static_cast<std::size_t>(pass.graph.value(id).storage)] = true;
+    for (const ValueId id : pass.graph.outputs)
+      returned_[static_cast<std::size_t>(pass.graph.value(id).storage)] = true;
   }
 
   OpOrder Run() {
@@ -162,9 +172,12 @@ std::optional<PassMemory> InOrder(const PassMemory& pass, const OpOrder& order) 
     } else {
       const auto allocation = static_cast<std::size_t>(event.index);
       const bool own = open >= 0 && pass.trace.allocations[allocation].op == open;
-      if (own) inside[static_cast<std::size_t>(open)].push_back(event);
-      else if (pass.storage_of[allocation] < 0) return std::nullopt;
-      else if (begun > old_last_use[static_cast<std::size_t>(pass.storage_of[allocation])]) return std::nullopt;
+      if (own)
+        inside[static_cast<std::size_t>(open)].push_back(event);
+      else if (pass.storage_of[allocation] < 0)
+        return std::nullopt;
+      else if (begun > old_last_use[static_cast<std::size_t>(pass.storage_of[allocation])])
+        return std::nullopt;
     }
   }
 

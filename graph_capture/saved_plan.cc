@@ -24,14 +24,16 @@ void CheckRun(const Trace& run, const std::string& name) {
     const auto fail = [&](const std::string& what) {
       throw InvalidInput("allocation " + std::to_string(i) + " of the " + name + " " + what);
     };
-    if (each.op < -1 || each.op >= run.ops) fail("is in op " + std::to_string(each.op) + " of " + std::to_string(run.ops));
+    if (each.op < -1 || each.op >= run.ops)
+      fail("is in op " + std::to_string(each.op) + " of " + std::to_string(run.ops));
     if (each.op >= 0 && each.op < op) fail("is in an earlier op than the one before it");
     op = std::max(op, each.op);
     if (each.size <= 0 || each.size > kMost - sum) fail("has " + std::to_string(each.size) + " bytes");
     sum += each.size;
     if (each.birth <= born || each.birth > kMost) fail("is not born after the one before it");
     born = each.birth;
-    if (each.death != TraceAllocation::kNeverFreed && (each.death <= each.birth || each.death > kMost)) fail("dies before it is born");
+    if (each.death != TraceAllocation::kNeverFreed && (each.death <= each.birth || each.death > kMost))
+      fail("dies before it is born");
   }
 }
 
@@ -74,7 +76,8 @@ void CheckSavedPlan(const SavedPlan& saved) {
   if (saved.recorded.ops < 0 || static_cast<std::size_t>(saved.recorded.ops) != saved.ops.size()) {
     throw InvalidInput("the recorded run has not as many ops as there are names");
   }
-  if (saved.calibration.ops < 0 || saved.calibration.ops > kMostOps) throw InvalidInput("the calibration has " + std::to_string(saved.calibration.ops) + " ops");
+  if (saved.calibration.ops < 0 || saved.calibration.ops > kMostOps)
+    throw InvalidInput("the calibration has " + std::to_string(saved.calibration.ops) + " ops");
   CheckRun(saved.recorded, "recorded run");
   CheckRun(saved.calibration, "calibration");
   CheckPlan(saved.problem, saved.plan);

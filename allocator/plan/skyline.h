@@ -12,9 +12,9 @@
 //       1 | |     +~~~~~~+     |
 //         +-0-----3------6-----8--> sections
 //
-// Fixed buffers are obstacles. Levels stop at the offset of the lowest one ahead, and a buffer fits only if its top does
-// not pass that. When the lowest level has come to an obstacle's offset, its whole range is flat, at that offset: then it
-// is placed as any other buffer. (No level on its range can be higher, and none is lower than the lowest.)
+// Fixed buffers are obstacles. Levels stop at the offset of the lowest one ahead, and a buffer fits only if its top
+// does not pass that. When the lowest level has come to an obstacle's offset, its whole range is flat, at that offset:
+// then it is placed as any other buffer. (No level on its range can be higher, and none is lower than the lowest.)
 //
 // No pair of buffers is ever compared, so that neither time nor memory depends on how many overlap.
 //

@@ -61,8 +61,8 @@ SlackTree::Least SlackTree::LeastIn(const SectionRange& range) const {
     if (node_left != 0) least_left += nodes_[left].added;
     if (node_right != 0) least_right += nodes_[right].added;
   }
-  Least least = least_left <= least_right ? Least{least_left, ArgLeast(node_left)}
-                                          : Least{least_right, ArgLeast(node_right)};
+  Least least =
+      least_left <= least_right ? Least{least_left, ArgLeast(node_left)} : Least{least_right, ArgLeast(node_right)};
   while (left > 1) least.slack += nodes_[left /= 2].added;
   return least;
 }

@@ -14,8 +14,8 @@ namespace livepool {
 // Invariant: the value at section s is the sum of `added` over all nodes above and at s's leaf, and
 //     least(node) = added(node) + min over the children of least(child).
 //
-// Both walk up from the leaves beside the range. The range is what lies between the two paths, hence the right sibling of
-// a node on the left path wherever that is a left child, and the other way round, until the paths meet in siblings.
+// Both walk up from the leaves beside the range. The range is what lies between the two paths, hence the right sibling
+// of a node on the left path wherever that is a left child, and the other way round, until the paths meet in siblings.
 class SlackTree {
  public:
   struct Least {

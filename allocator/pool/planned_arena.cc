@@ -88,17 +88,24 @@ void PlannedArena::Release() {
 
 void PlannedArena::Settle() {
   if (remote_.load(std::memory_order_relaxed) == nullptr) return;
-  if (holder_.load(std::memory_order_relaxed) == CurrentThreadToken()) ApplyRemoteFrees();
-  else const Visit visit(*this);
+  if (holder_.load(std::memory_order_relaxed) == CurrentThreadToken())
+    ApplyRemoteFrees();
+  else
+    const Visit visit(*this);
 }
 
 ArenaPicture PlannedArena::Picture() {
   const bool mine = holder_.load(std::memory_order_relaxed) == CurrentThreadToken();
   std::optional<Visit> visit;
-  if (mine) ApplyRemoteFrees();
-  else visit.emplace(*this);
-  ArenaPicture picture{.base = arena_.base(), .mapped = arena_.mapped(), .live_bytes = LiveBytes(),
-                       .pinned = arena_.pinned(), .serving = !mine && !*visit};
+  if (mine)
+    ApplyRemoteFrees();
+  else
+    visit.emplace(*this);
+  ArenaPicture picture{.base = arena_.base(),
+                       .mapped = arena_.mapped(),
+                       .live_bytes = LiveBytes(),
+                       .pinned = arena_.pinned(),
+                       .serving = !mine && !*visit};
   if (picture.serving) return picture;
   live_.ForEach([&](const Slot& slot) { picture.slots.push_back({slot.begin - arena_.base(), slot.size}); });
   return picture;

@@ -16,7 +16,8 @@ time_t Now() {
   return static_cast<time_t>(duration_cast<microseconds>(system_clock::now().time_since_epoch()).count());
 }
 
-Entry MakeEntry(Entry::Action action, c10::DeviceIndex device, const void* slot, std::size_t size, cudaStream_t stream) {
+Entry MakeEntry(Entry::Action action, c10::DeviceIndex device, const void* slot, std::size_t size,
+                cudaStream_t stream) {
   Entry entry(action, device, reinterpret_cast<std::size_t>(slot), size, stream, {0, 0}, /*time=*/0);
   entry.time_.t_ = Now();
   return entry;

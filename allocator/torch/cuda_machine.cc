@@ -32,8 +32,10 @@ Bytes TotalMemory(int device) {
 }  // namespace
 
 const CudaMachine& RealMachine() {
-  static constexpr CudaMachine machine{.driver = &LoadCudaDriver, .current_device = &CurrentDevice,
-                                       .current_stream = &CurrentStream, .is_capturing = &Capturing,
+  static constexpr CudaMachine machine{.driver = &LoadCudaDriver,
+                                       .current_device = &CurrentDevice,
+                                       .current_stream = &CurrentStream,
+                                       .is_capturing = &Capturing,
                                        .total_memory = &TotalMemory};
   return machine;
 }

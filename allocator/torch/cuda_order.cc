@@ -98,8 +98,8 @@ void ArenaOrder::GivenBack(cudaStream_t user) noexcept {
 
 // `stream` waits for what `user` has been given so far.
 void ArenaOrder::SettleLocked(cudaStream_t user, cudaStream_t stream) noexcept {
-  // What is captured runs when its graph is launched, which nobody can wait for; and the wait would pull `stream` into the
-  // capture.
+  // What is captured runs when its graph is launched, which nobody can wait for; and the wait would pull `stream` into
+  // the capture.
   if (!running_.load(std::memory_order_relaxed) && IsCapturing(user)) return;
   cudaEvent_t event = nullptr;
   if (!spare_.empty()) {

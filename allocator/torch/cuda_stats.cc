@@ -57,9 +57,12 @@ DeviceStats CudaStats::SumLocked() const {
   AddConstant(stats.segment, arenas_);
   const ArenaUsage slots = slots_();
   // What was live at the reset counts as freed later without having been allocated, as native's does.
-  const Stat count{.current = slots.live, .peak = slots.peak, .allocated = slots.served - before_.served,
+  const Stat count{.current = slots.live,
+                   .peak = slots.peak,
+                   .allocated = slots.served - before_.served,
                    .freed = (slots.served - slots.live) - (before_.served - before_.live)};
-  const Stat bytes{.current = slots.live_bytes, .peak = slots.peak_bytes,
+  const Stat bytes{.current = slots.live_bytes,
+                   .peak = slots.peak_bytes,
                    .allocated = slots.served_bytes - before_.served_bytes,
                    .freed = (slots.served_bytes - slots.live_bytes) - (before_.served_bytes - before_.live_bytes)};
   for (StatArray* array : {&stats.allocation, &stats.active}) Add(*array, count);

@@ -20,8 +20,8 @@ std::string MajorMinor(std::uint64_t version) {
 void detail::CheckTorchVersion(std::uint64_t running, std::uint64_t built) {
   if (MajorMinor(running) == MajorMinor(built)) return;
   throw UnsupportedTorch("livepool: built for torch " + MajorMinor(built) + ", but torch " + MajorMinor(running) +
-                         " is running; install torch " + MajorMinor(built) + " or the livepool that was built for torch " +
-                         MajorMinor(running));
+                         " is running; install torch " + MajorMinor(built) +
+                         " or the livepool that was built for torch " + MajorMinor(running));
 }
 
 void CheckTorchVersion() { detail::CheckTorchVersion(aoti_torch_abi_version(), TORCH_ABI_VERSION); }

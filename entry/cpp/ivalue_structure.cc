@@ -28,7 +28,8 @@ c10::IValue Map(const c10::IValue& value, const std::function<at::Tensor(const a
     std::vector<c10::IValue> elements;
     for (const c10::IValue& each : value.toTupleRef().elements()) elements.push_back(Map(each, change));
     const auto type = value.type()->expect<c10::TupleType>();
-    return type->schema() ? c10::ivalue::Tuple::createNamed(std::move(elements), type) : c10::ivalue::Tuple::create(std::move(elements));
+    return type->schema() ? c10::ivalue::Tuple::createNamed(std::move(elements), type)
+                          : c10::ivalue::Tuple::create(std::move(elements));
   }
   if (value.isList()) {
     c10::impl::GenericList list = value.toList().copy();

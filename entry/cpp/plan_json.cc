@@ -61,7 +61,8 @@ std::int64_t ToInt(const Json& value, const char* name) {
 
 std::int32_t ToInt32(const Json& value, const char* name) {
   const std::int64_t number = ToInt(value, name);
-  if (number != static_cast<std::int32_t>(number)) throw InvalidInput("'" + std::string(name) + "' is " + std::to_string(number));
+  if (number != static_cast<std::int32_t>(number))
+    throw InvalidInput("'" + std::string(name) + "' is " + std::to_string(number));
   return static_cast<std::int32_t>(number);
 }
 
@@ -109,7 +110,10 @@ Trace ReadRun(const Json& json) {
   std::int32_t nth = 0;
   for (std::size_t i = 0; i < op.size(); ++i) {
     TraceAllocation& each = run.allocations.emplace_back();
-    each = {.size = ToInt(size[i], "size"), .op = ToInt32(op[i], "op"), .birth = ToInt(birth[i], "birth"), .death = ToInt(death[i], "death")};
+    each = {.size = ToInt(size[i], "size"),
+            .op = ToInt32(op[i], "op"),
+            .birth = ToInt(birth[i], "birth"),
+            .death = ToInt(death[i], "death")};
     if (each.op < 0) continue;
     nth = each.op == last ? nth + 1 : 0;
     last = each.op;
@@ -137,8 +141,8 @@ void ReadPlan(const Json& json, SavedPlan& saved) {
                 .proved_bound = ToInt(Field(json, "proved_bound"), "proved_bound")};
 }
 
-// Anything else than an object where `line` is none. Nothing of ours is deeper than a column of a table of an entry; what
-// is would take many times its own size in memory.
+// Anything else than an object where `line` is none. Nothing of ours is deeper than a column of a table of an entry;
+// what is would take many times its own size in memory.
 Json Parse(const std::string& line) {
   constexpr int kDepth = 3;
   const auto check = [](int depth, Json::parse_event_t, const Json&) {

@@ -1,6 +1,6 @@
 // Saved plans as text: JSON lines, the first of which says what the file is.
 //
-//   {"format": "livepool plans", "version": 1, "torch": "2.11.0", "state": ["fc.weight Float[8, 8] on cpu"], "plans": 1}
+//   {"format": "livepool plans", "version": 1, "torch": "2.11.0", "state": ["0.weight Float[8, 8] on cpu"], "plans": 1}
 //   {"signature": "Float[2, 8]", "call": […], "ops": ["aten::gelu -> Float[2, 8]"],
 //    "recorded": {"ops": 1, "op": [0], "size": [64], "birth": [1], "death": [-1]}, "calibration": {…},
 //    "plan": {"id": […], "birth": […], "death": […], "size": […], "offset": […], "alignment": 64, "height": 0, …}}

@@ -38,7 +38,8 @@ std::vector<std::string> ToTexts(const State& state) {
   std::vector<std::string> texts;
   for (const auto& [name, tensor] : state) {
     std::ostringstream text;
-    text << name << ' ' << c10::toString(tensor.scalar_type()) << tensor.sizes() << " on " << c10::DeviceTypeName(tensor.device().type(), true);
+    text << name << ' ' << c10::toString(tensor.scalar_type()) << tensor.sizes() << " on "
+         << c10::DeviceTypeName(tensor.device().type(), true);
     texts.push_back(text.str());
   }
   return texts;
@@ -46,7 +47,8 @@ std::vector<std::string> ToTexts(const State& state) {
 
 void CheckHeader(const PlanFileHeader& header, const std::vector<std::string>& state) {
   if (header.version != kPlanFormat) {
-    throw PlansRefused("it has format " + std::to_string(header.version) + ", and this livepool reads format " + std::to_string(kPlanFormat) +
+    throw PlansRefused("it has format " + std::to_string(header.version) + ", and this livepool reads format " +
+                       std::to_string(kPlanFormat) +
                        "; save the plans with this livepool, or take the one that has saved them");
   }
   if (header.torch != TorchVersion()) {
@@ -55,9 +57,10 @@ void CheckHeader(const PlanFileHeader& header, const std::vector<std::string>& s
   }
   const auto [saved, now] = std::mismatch(header.state.begin(), header.state.end(), state.begin(), state.end());
   if (saved == header.state.end() && now == state.end()) return;
-  throw PlansRefused("it was saved for another module: " + (saved == header.state.end() ? "nothing" : "'" + *saved + "'") +
-                     " stood where this one has " + (now == state.end() ? "nothing" : "'" + *now + "'") +
-                     "; load it into the module that it was saved for (same sizes, dtype and device), or save it anew");
+  throw PlansRefused(
+      "it was saved for another module: " + (saved == header.state.end() ? "nothing" : "'" + *saved + "'") +
+      " stood where this one has " + (now == state.end() ? "nothing" : "'" + *now + "'") +
+      "; load it into the module that it was saved for (same sizes, dtype and device), or save it anew");
 }
 
 std::string ReadText(const std::string& path) {
@@ -65,7 +68,8 @@ std::string ReadText(const std::string& path) {
   const fs::file_status status = fs::status(path, error);
   if (status.type() == fs::file_type::not_found) throw InvalidInput("there is no such file");
   if (!fs::exists(status)) throw InvalidInput("it cannot be read: " + error.message());
-  if (!fs::is_regular_file(status)) throw InvalidInput(fs::is_directory(status) ? "it is a directory" : "it is no regular file");
+  if (!fs::is_regular_file(status))
+    throw InvalidInput(fs::is_directory(status) ? "it is a directory" : "it is no regular file");
   const std::uintmax_t size = fs::file_size(path, error);
   if (!error && size > kMostBytes) throw InvalidInput("it is too large for a file of plans");
   std::ifstream file(path, std::ios::binary);
@@ -104,8 +108,10 @@ void WriteText(const std::string& path, const std::string& text) {
   bool written = true;
   for (std::size_t done = 0; written && done < text.size();) {
     const ::ssize_t count = ::write(file, text.data() + done, text.size() - done);
-    if (count >= 0) done += static_cast<std::size_t>(count);
-    else written = errno == EINTR;
+    if (count >= 0)
+      done += static_cast<std::size_t>(count);
+    else
+      written = errno == EINTR;
   }
   written = written && ::fsync(file) == 0;
   const int why = errno;
@@ -123,23 +129,29 @@ SavedPlans SavedPlans::Read(const std::string& path, const State& state) {
     if (!std::getline(lines, line)) throw InvalidInput("it is empty");
     const PlanFileHeader header = ReadHeader(line);
     CheckHeader(header, ToTexts(state));
-    if (header.plans > kMostPlans) throw InvalidInput("it says that it holds " + std::to_string(header.plans) + " plans");
+    if (header.plans > kMostPlans)
+      throw InvalidInput("it says that it holds " + std::to_string(header.plans) + " plans");
     SavedPlans plans;
     for (std::int64_t i = 0; i < header.plans && std::getline(lines, line); ++i) {
       Entry entry = ReadEntry(line);
       plans.Put(std::move(entry.signature), std::move(entry.call), std::move(entry.plan));
     }
-    if (header.plans != static_cast<std::int64_t>(plans.entries_.size()) || std::getline(lines, line)) throw InvalidInput("it is cut off or damaged");
+    if (header.plans != static_cast<std::int64_t>(plans.entries_.size()) || std::getline(lines, line))
+      throw InvalidInput("it is cut off or damaged");
     return plans;
   });
 }
 
 void SavedPlans::Write(const std::string& path, const State& state) const {
   About(path, [&] {
-    if (entries_.empty()) throw InvalidInput("there is nothing to save: no call of the module has a graph yet; call it first");
-    if (std::cmp_greater(entries_.size(), kMostPlans)) throw InvalidInput("there are too many plans for one file: " + std::to_string(entries_.size()));
+    if (entries_.empty())
+      throw InvalidInput("there is nothing to save: no call of the module has a graph yet; call it first");
+    if (std::cmp_greater(entries_.size(), kMostPlans))
+      throw InvalidInput("there are too many plans for one file: " + std::to_string(entries_.size()));
     std::string text =
-        ToLine(PlanFileHeader{.torch = TorchVersion(), .state = ToTexts(state), .plans = static_cast<std::int64_t>(entries_.size())}) + "\n";
+        ToLine(PlanFileHeader{
+            .torch = TorchVersion(), .state = ToTexts(state), .plans = static_cast<std::int64_t>(entries_.size())}) +
+        "\n";
     for (const Entry& each : entries_) text += ToLine(each) + "\n";
     WriteText(path, text);
   });
@@ -147,8 +159,10 @@ void SavedPlans::Write(const std::string& path, const State& state) const {
 
 void SavedPlans::Put(std::string signature, std::vector<std::int64_t> call, std::shared_ptr<const SavedPlan> plan) {
   const Entry* const known = FindEntry(signature, call);
-  if (known != nullptr) entries_[static_cast<std::size_t>(known - entries_.data())].plan = std::move(plan);
-  else entries_.push_back({std::move(signature), std::move(call), std::move(plan)});
+  if (known != nullptr)
+    entries_[static_cast<std::size_t>(known - entries_.data())].plan = std::move(plan);
+  else
+    entries_.push_back({std::move(signature), std::move(call), std::move(plan)});
 }
 
 std::shared_ptr<const SavedPlan> SavedPlans::Find(const std::string& signature, const CallSignature& call) const {
@@ -156,7 +170,8 @@ std::shared_ptr<const SavedPlan> SavedPlans::Find(const std::string& signature, 
   return found == nullptr ? nullptr : found->plan;
 }
 
-const SavedPlans::Entry* SavedPlans::FindEntry(const std::string& signature, const std::vector<std::int64_t>& call) const {
+const SavedPlans::Entry* SavedPlans::FindEntry(const std::string& signature,
+                                               const std::vector<std::int64_t>& call) const {
   const auto found = std::find_if(entries_.begin(), entries_.end(),
                                   [&](const Entry& each) { return each.signature == signature && each.call == call; });
   return found == entries_.end() ? nullptr : &*found;

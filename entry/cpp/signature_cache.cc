@@ -26,7 +26,9 @@ std::pair<SignatureCache::Ref, CapturedCall> SignatureCache::Find(SignatureKey k
 bool SignatureCache::Sight(Signature& signature, bool planned) {
   const std::lock_guard lock(mutex_);
   ++signature.sightings;
-  if (signature.sightings < Due(signature, planned) || signature.captured.graph || !signature.refusal.empty() || signature.being_captured) return false;
+  if (signature.sightings < Due(signature, planned) || signature.captured.graph || !signature.refusal.empty() ||
+      signature.being_captured)
+    return false;
   signature.being_captured = true;
   return true;
 }
@@ -42,7 +44,8 @@ void SignatureCache::Captured(Signature& signature, CapturedCall captured) {
   for (const Ref& each : in_order_) {
     if (each->captured.graph && each.get() != &signature) with_graphs.push_back(each.get());
   }
-  std::sort(with_graphs.begin(), with_graphs.end(), [](const auto* a, const auto* b) { return a->seen_at < b->seen_at; });
+  std::sort(with_graphs.begin(), with_graphs.end(),
+            [](const auto* a, const auto* b) { return a->seen_at < b->seen_at; });
   for (std::size_t i = 0; i + max_graphs_ < with_graphs.size() + 1; ++i) dropped.push_back(DropLocked(*with_graphs[i]));
 }
 

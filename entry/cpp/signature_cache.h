@@ -47,16 +47,18 @@ class SignatureCache {
  public:
   using Ref = std::shared_ptr<Signature>;
 
-  SignatureCache(std::size_t max_graphs, std::int64_t capture_after) : max_graphs_(max_graphs), capture_after_(capture_after) {}
+  SignatureCache(std::size_t max_graphs, std::int64_t capture_after)
+      : max_graphs_(max_graphs), capture_after_(capture_after) {}
 
   // The signature, made if it is new, and its graph, if it has one.
   std::pair<Ref, CapturedCall> Find(SignatureKey key);
-  // Notes a call that no graph serves; `planned`: there is a saved plan for it, so that the first one is captured. True:
-  // the caller captures it, and then calls Captured, Refuse or Fail.
+  // Notes a call that no graph serves; `planned`: there is a saved plan for it, so that the first one is captured.
+  // True: the caller captures it, and then calls Captured, Refuse or Fail.
   bool Sight(Signature& signature, bool planned);
   void Captured(Signature& signature, CapturedCall captured);
   void Refuse(Signature& signature, const std::string& reason);
-  // After a refusal: true if the capture came before its time, because of a saved plan. The signature was only seen then.
+  // After a refusal: true if the capture came before its time, because of a saved plan. The signature was only seen
+  // then.
   bool Defer(Signature& signature);
   void Fail(Signature& signature);
   // Drops the graph, unless the signature has another one by now.

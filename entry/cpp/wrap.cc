@@ -26,7 +26,8 @@ class TensorCall final : public FlatCall {
 class ScriptCall final : public FlatCall {
  public:
   // `inputs`: the caller's own containers, which the module may keep; without them others are made.
-  ScriptCall(std::shared_ptr<const ScriptSource> source, IValueStructure arguments, std::optional<std::vector<c10::IValue>> inputs)
+  ScriptCall(std::shared_ptr<const ScriptSource> source, IValueStructure arguments,
+             std::optional<std::vector<c10::IValue>> inputs)
       : source_(std::move(source)), arguments_(std::move(arguments)), inputs_(std::move(inputs)) {}
 
   Tensors FlatResult() override {
@@ -39,7 +40,8 @@ class ScriptCall final : public FlatCall {
     Tensors tensors;
     const IValueStructure now({source_->run(arguments_.Rebuild(inputs))}, tensors);
     if (now.text() == structure_->text()) return tensors;
-    throw CheckFailed("the result is " + now.text() + ", and was " + structure_->text() + " at the capture; capture it for this case too");
+    throw CheckFailed("the result is " + now.text() + ", and was " + structure_->text() +
+                      " at the capture; capture it for this case too");
   }
 
   c10::IValue Take(const std::optional<Tensors>& replayed) {
@@ -68,7 +70,8 @@ Tensors Wrapped::Consume(Tensors inputs) const { return Call(std::move(inputs), 
 
 Tensors Wrapped::Call(Tensors inputs, bool given) const {
   WrapServer::Done done = server_->Call(
-      "", std::move(inputs), given, source_->training(), [this] { return std::make_shared<TensorCall>(source_); }, source_->state);
+      "", std::move(inputs), given, source_->training(), [this] { return std::make_shared<TensorCall>(source_); },
+      source_->state);
   return static_cast<TensorCall&>(*done.call).Take(std::move(done.replayed));
 }
 
@@ -79,8 +82,12 @@ std::size_t Wrapped::LoadPlans(const std::string& path) const { return server_->
 WrappedScript::WrappedScript(ScriptSource source, const WrapOptions& options)
     : server_(std::make_shared<WrapServer>(options)), source_(std::make_shared<ScriptSource>(std::move(source))) {}
 
-c10::IValue WrappedScript::operator()(std::vector<c10::IValue> inputs) const { return Call(std::move(inputs), /*given=*/false); }
-c10::IValue WrappedScript::Consume(std::vector<c10::IValue> inputs) const { return Call(std::move(inputs), /*given=*/true); }
+c10::IValue WrappedScript::operator()(std::vector<c10::IValue> inputs) const {
+  return Call(std::move(inputs), /*given=*/false);
+}
+c10::IValue WrappedScript::Consume(std::vector<c10::IValue> inputs) const {
+  return Call(std::move(inputs), /*given=*/true);
+}
 
 c10::IValue WrappedScript::Call(std::vector<c10::IValue> inputs, bool given) const {
   Tensors tensors;
@@ -101,7 +108,11 @@ c10::IValue WrappedScript::Call(std::vector<c10::IValue> inputs, bool given) con
 }
 
 WrapReport WrappedScript::Explain() const { return server_->Explain(); }
-std::size_t WrappedScript::SavePlans(const std::string& path) const { return server_->SavePlans(path, source_->state()); }
-std::size_t WrappedScript::LoadPlans(const std::string& path) const { return server_->LoadPlans(path, source_->state()); }
+std::size_t WrappedScript::SavePlans(const std::string& path) const {
+  return server_->SavePlans(path, source_->state());
+}
+std::size_t WrappedScript::LoadPlans(const std::string& path) const {
+  return server_->LoadPlans(path, source_->state());
+}
 
 }  // namespace livepool

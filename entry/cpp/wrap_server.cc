@@ -22,10 +22,12 @@ void Print(LogLevel level, const std::string& line) {
 }
 
 std::string Describe(const GraphReport& report) {
-  const auto ms = [](double value) { return std::to_string(value).substr(0, std::to_string(value).find('.') + 2) + " ms"; };
-  return std::to_string(report.ops) + " ops, " + std::to_string(report.buffers) + " buffers, bound " + FormatBytes(report.lower_bound_bytes) +
-         ", arena " + FormatBytes(report.arena_bytes) + ", captured in " + ms(report.capture_ms) + ", planned in " + ms(report.plan_ms) +
-         (report.as_saved ? ", plan from a file" : "");
+  const auto ms = [](double value) {
+    return std::to_string(value).substr(0, std::to_string(value).find('.') + 2) + " ms";
+  };
+  return std::to_string(report.ops) + " ops, " + std::to_string(report.buffers) + " buffers, bound " +
+         FormatBytes(report.lower_bound_bytes) + ", arena " + FormatBytes(report.arena_bytes) + ", captured in " +
+         ms(report.capture_ms) + ", planned in " + ms(report.plan_ms) + (report.as_saved ? ", plan from a file" : "");
 }
 
 // Why a call at this time, on this thread, is neither captured nor replayed, without a message; empty if it may be.
@@ -63,11 +65,12 @@ WrapServer::WrapServer(const WrapOptions& options)
       outputs_in_arena_(options.outputs_in_arena),
       cache_(options.max_graphs, options.capture_after) {
   if (options.max_graphs < 1) throw InvalidInput("max_graphs is 0; it must be at least 1");
-  if (options.capture_after < 1) throw InvalidInput("capture_after is " + std::to_string(options.capture_after) + "; it must be at least 1");
+  if (options.capture_after < 1)
+    throw InvalidInput("capture_after is " + std::to_string(options.capture_after) + "; it must be at least 1");
 }
 
-WrapServer::Done WrapServer::Call(const std::string& structure, Tensors inputs, bool given, bool training, const MakeCall& make,
-                                  const std::function<NamedTensors()>& state) {
+WrapServer::Done WrapServer::Call(const std::string& structure, Tensors inputs, bool given, bool training,
+                                  const MakeCall& make, const std::function<NamedTensors()>& state) {
   if (const std::string reason = WhyNever(training); !reason.empty()) return AsIs(reason, inputs, make);
   std::optional<CallSignature> tensors;
   std::string reason;
@@ -86,7 +89,8 @@ WrapServer::Done WrapServer::Call(const std::string& structure, Tensors inputs, 
     given = given && captured.graph->Unconditional();
     const std::size_t count = inputs.size();
     try {
-      Done done{.call = captured.call, .replayed = given ? captured.graph->Replay(std::move(inputs)) : captured.graph->Replay(inputs)};
+      Done done{.call = captured.call,
+                .replayed = given ? captured.graph->Replay(std::move(inputs)) : captured.graph->Replay(inputs)};
       cache_.Served(*signature);
       const std::lock_guard lock(mutex_);
       ++replayed_;
@@ -118,7 +122,8 @@ WrapServer::Done WrapServer::AsIs(const std::string& reason, const Tensors& inpu
 
 // The call runs once, under the recorder; its own result is returned, whether that gives a graph or not.
 WrapServer::Done WrapServer::CaptureCall(Signature& signature, const Tensors& inputs, const MakeCall& make,
-                                         const std::function<NamedTensors()>& state, std::shared_ptr<const SavedPlan> plan) {
+                                         const std::function<NamedTensors()>& state,
+                                         std::shared_ptr<const SavedPlan> plan) {
   const std::shared_ptr<FlatCall> call = make();
   const Callable fn = [call](const Tensors& in) {
     const DisabledScope as_is;
@@ -129,24 +134,30 @@ WrapServer::Done WrapServer::CaptureCall(Signature& signature, const Tensors& in
   const std::string text = ToText(signature.key);
   try {
     const std::shared_ptr<ExecGraph> graph = Capture(
-        fn, inputs,
-        {.state = state(), .plan = std::move(plan), .mode = mode_, .outputs_in_arena = outputs_in_arena_});
+        fn, inputs, {.state = state(), .plan = std::move(plan), .mode = mode_, .outputs_in_arena = outputs_in_arena_});
     cache_.Captured(signature, {graph, call});
     const GraphReport report = graph->Report();
     Print(LogLevel::kInfo, name_ + "(" + text + "): " + Describe(report));
-    if (!report.not_as_saved.empty()) Say("plans anew for (" + text + "), as the saved plan does not fit", report.not_as_saved, "plan of " + text);
+    if (!report.not_as_saved.empty())
+      Say("plans anew for (" + text + "), as the saved plan does not fit", report.not_as_saved, "plan of " + text);
   } catch (const std::exception& error) {
     if (call->threw()) {
       cache_.Fail(signature);
       throw;
     }
     // Of the others another attempt may succeed: out of memory, for one.
-    const bool refused = dynamic_cast<const Error*>(&error) != nullptr && dynamic_cast<const CaptureDisturbed*>(&error) == nullptr;
+    const bool refused =
+        dynamic_cast<const Error*>(&error) != nullptr && dynamic_cast<const CaptureDisturbed*>(&error) == nullptr;
     const bool deferred = refused && cache_.Defer(signature);
-    if (deferred) Print(LogLevel::kInfo, name_ + " waits for another call with (" + text + "): " + error.what());
-    else if (refused) cache_.Refuse(signature, error.what());
-    else cache_.Fail(signature);
-    if (!deferred) Say("runs as it is for (" + text + ")" + (refused ? "" : " for now"), TextOf(error), refused ? error.what() : "a capture failed");
+    if (deferred)
+      Print(LogLevel::kInfo, name_ + " waits for another call with (" + text + "): " + error.what());
+    else if (refused)
+      cache_.Refuse(signature, error.what());
+    else
+      cache_.Fail(signature);
+    if (!deferred)
+      Say("runs as it is for (" + text + ")" + (refused ? "" : " for now"), TextOf(error),
+          refused ? error.what() : "a capture failed");
   }
   if (!call->begun()) return AsIs(WhyNoGraph(signature), inputs, make);
   return {.call = call};
@@ -216,9 +227,11 @@ void WrapServer::Say(const std::string& what, const std::string& why, const std:
 WrapReport WrapServer::Explain() const {
   WrapReport report{.name = name_};
   for (const Signature& each : cache_.Snapshot()) {
-    SignatureReport& signature = report.signatures.emplace_back(
-        SignatureReport{.signature = ToText(each.key), .refusal = each.refusal, .sightings = each.sightings, .captures = each.captures,
-                        .given_up = each.given_up});
+    SignatureReport& signature = report.signatures.emplace_back(SignatureReport{.signature = ToText(each.key),
+                                                                                .refusal = each.refusal,
+                                                                                .sightings = each.sightings,
+                                                                                .captures = each.captures,
+                                                                                .given_up = each.given_up});
     if (each.captured.graph) signature.graph = each.captured.graph->Report();
   }
   const std::lock_guard lock(mutex_);
@@ -233,17 +246,22 @@ std::string WrapReport::ToText() const {
   for (const SignatureReport& each : signatures) {
     text += "  (" + each.signature + ") ";
     if (each.graph) {
-      text += Describe(*each.graph) + "; " + std::to_string(each.graph->replays) + " replays, " + std::to_string(each.given_up) +
-              " given up, " + std::to_string(each.graph->hits) + " hits, " + std::to_string(each.graph->misses) + " misses\n";
+      text += Describe(*each.graph) + "; " + std::to_string(each.graph->replays) + " replays, " +
+              std::to_string(each.given_up) + " given up, " + std::to_string(each.graph->hits) + " hits, " +
+              std::to_string(each.graph->misses) + " misses\n";
     } else {
-      text += each.refusal.empty() ? "seen " + std::to_string(each.sightings) + " times, no graph yet\n" : "refused: " + each.refusal + "\n";
+      text += each.refusal.empty() ? "seen " + std::to_string(each.sightings) + " times, no graph yet\n"
+                                   : "refused: " + each.refusal + "\n";
     }
   }
   if (plans_loaded > 0) {
-    const auto used = std::count_if(signatures.begin(), signatures.end(), [](const auto& each) { return each.graph && each.graph->as_saved; });
-    text += "  " + std::to_string(plans_loaded) + " plans loaded from a file, " + std::to_string(used) + " of them in use\n";
+    const auto used = std::count_if(signatures.begin(), signatures.end(),
+                                    [](const auto& each) { return each.graph && each.graph->as_saved; });
+    text += "  " + std::to_string(plans_loaded) + " plans loaded from a file, " + std::to_string(used) +
+            " of them in use\n";
   }
-  for (const auto& [reason, count] : as_is) text += "  ran as it is " + std::to_string(count) + " times: " + reason + "\n";
+  for (const auto& [reason, count] : as_is)
+    text += "  ran as it is " + std::to_string(count) + " times: " + reason + "\n";
   return text;
 }
 

@@ -26,9 +26,9 @@ class WrapServer {
     std::shared_ptr<FlatCall> call;   // it holds the result, unless
     std::optional<Tensors> replayed;  // these are its tensors
   };
-  // `structure`: of the arguments beside `inputs`. `given`: a replay that cannot be given up may free the inputs at their last
-  // use. `state`: asked for if the call is captured. Effects happen once, as in entry/python/livepool/wrapped_forward.py.
-  // Throws what the call throws.
+  // `structure`: of the arguments beside `inputs`. `given`: a replay that cannot be given up may free the inputs at
+  // their last use. `state`: asked for if the call is captured. Effects happen once, as in
+  // entry/python/livepool/wrapped_forward.py. Throws what the call throws.
   Done Call(const std::string& structure, Tensors inputs, bool given, bool training, const MakeCall& make,
             const std::function<NamedTensors()>& state);
 
@@ -43,8 +43,8 @@ class WrapServer {
 
  private:
   Done AsIs(const std::string& reason, const Tensors& inputs, const MakeCall& make);
-  Done CaptureCall(Signature& signature, const Tensors& inputs, const MakeCall& make, const std::function<NamedTensors()>& state,
-                   std::shared_ptr<const SavedPlan> plan);
+  Done CaptureCall(Signature& signature, const Tensors& inputs, const MakeCall& make,
+                   const std::function<NamedTensors()>& state, std::shared_ptr<const SavedPlan> plan);
   std::shared_ptr<const SavedPlan> PlanFor(const SignatureKey& key) const;
   void Note(const std::string& reason);
   // Handles the exception that is under way in a replay; false: it is the caller's.

@@ -14,7 +14,8 @@ namespace py = pybind11;
 namespace {
 
 bool IsBuiltinConstant(PyObject* leaf) {
-  return leaf == Py_None || PyBool_Check(leaf) || PyLong_CheckExact(leaf) || PyFloat_CheckExact(leaf) || PyUnicode_CheckExact(leaf);
+  return leaf == Py_None || PyBool_Check(leaf) || PyLong_CheckExact(leaf) || PyFloat_CheckExact(leaf) ||
+         PyUnicode_CheckExact(leaf);
 }
 
 bool EqualObjects(PyObject* a, PyObject* b) {
@@ -68,15 +69,18 @@ struct CallKey::Builder {
     const auto hash_of = PyFloat_CheckExact(constant) ? std::bit_cast<std::int64_t>(PyFloat_AS_DOUBLE(constant))
                                                       : static_cast<std::int64_t>(PyObject_Hash(constant));
     if (hash_of == -1 && PyErr_Occurred() != nullptr) throw py::error_already_set();
-    tokens.push_back({.kind = Kind::kConstant, .type = Py_TYPE(constant), .value = py::reinterpret_borrow<py::object>(constant)});
+    tokens.push_back(
+        {.kind = Kind::kConstant, .type = Py_TYPE(constant), .value = py::reinterpret_borrow<py::object>(constant)});
     Mix(Py_TYPE(constant));
     Mix(static_cast<std::size_t>(hash_of));
   }
 
   void AddObject(PyObject* object) {
     tokens.push_back({.kind = Kind::kObject, .type = Py_TYPE(object), .identity = object});
-    if (IsWeakReferencable(object)) objects.append(py::handle(object));
-    else tokens.back().value = py::reinterpret_borrow<py::object>(object);
+    if (IsWeakReferencable(object))
+      objects.append(py::handle(object));
+    else
+      tokens.back().value = py::reinterpret_borrow<py::object>(object);
     Mix(object);
   }
 
@@ -124,8 +128,8 @@ struct CallKey::Builder {
   }
 };
 
-CallKey::CallKey(std::shared_ptr<const CallRules> rules, const py::tuple& args, const py::dict& kwargs, py::list& tensors,
-                 py::list& objects)
+CallKey::CallKey(std::shared_ptr<const CallRules> rules, const py::tuple& args, const py::dict& kwargs,
+                 py::list& tensors, py::list& objects)
     : rules_(std::move(rules)) {
   Builder builder{.rules = *rules_, .tokens = tokens_, .tensor_objects = tensors, .objects = objects};
   positional_ = args.size();
@@ -149,17 +153,22 @@ bool CallKey::Equals(const CallKey& other) const {
     return EqualObjects(a.value.ptr(), b.value.ptr());
   };
   return std::equal(tokens_.begin(), tokens_.end(), other.tokens_.begin(), [&](const Token& a, const Token& b) {
-    return a.kind == b.kind && a.type == b.type && a.identity == b.identity && a.children == b.children && same_value(a, b);
+    return a.kind == b.kind && a.type == b.type && a.identity == b.identity && a.children == b.children &&
+           same_value(a, b);
   });
 }
 
 std::string CallKey::TextOf(std::size_t& token, std::size_t& tensor, const std::vector<std::string>& tensors) const {
   const Token& each = tokens_[token++];
   switch (each.kind) {
-    case Kind::kTensor: return tensors[tensor++];
-    case Kind::kConstant: return py::repr(each.value);
-    case Kind::kObject: return std::string("a ") + each.type->tp_name;
-    case Kind::kNode: break;
+    case Kind::kTensor:
+      return tensors[tensor++];
+    case Kind::kConstant:
+      return py::repr(each.value);
+    case Kind::kObject:
+      return std::string("a ") + each.type->tp_name;
+    case Kind::kNode:
+      break;
   }
   std::string text;
   const bool keys = each.type == &PyDict_Type;

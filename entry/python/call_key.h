@@ -15,11 +15,11 @@ namespace livepool {
 
 // What the package knows about Python objects (entry/python/livepool/structure.py).
 struct CallRules {
-  pybind11::dict nodes;                // torch.utils._pytree.SUPPORTED_NODES
-  pybind11::object is_constant;        // of a leaf: it is compared by value
-  pybind11::object same_leaf;          // of two constants: their values are the same
-  pybind11::object is_plain;           // of a tensor: it is no subclass
-  pybind11::object dataclass_fields;   // of a leaf: the names of its fields; None if it is no dataclass
+  pybind11::dict nodes;               // torch.utils._pytree.SUPPORTED_NODES
+  pybind11::object is_constant;       // of a leaf: it is compared by value
+  pybind11::object same_leaf;         // of two constants: their values are the same
+  pybind11::object is_plain;          // of a tensor: it is no subclass
+  pybind11::object dataclass_fields;  // of a leaf: the names of its fields; None if it is no dataclass
 };
 
 // The structure of (args, kwargs) in the order of torch.utils._pytree, with dataclasses as nodes and keywords sorted;
@@ -43,10 +43,10 @@ class CallKey {
   enum class Kind { kTensor, kConstant, kObject, kNode };
   struct Token {
     Kind kind = Kind::kTensor;
-    PyTypeObject* type = nullptr;    // of constants, objects and nodes
-    PyObject* identity = nullptr;    // of an object; borrowed
-    Py_ssize_t children = 0;         // of a node
-    pybind11::object value;          // the constant, or what a node has beside its children (a dict's keys, …)
+    PyTypeObject* type = nullptr;  // of constants, objects and nodes
+    PyObject* identity = nullptr;  // of an object; borrowed
+    Py_ssize_t children = 0;       // of a node
+    pybind11::object value;        // the constant, or what a node has beside its children (a dict's keys, …)
   };
 
   struct Builder;

@@ -146,7 +146,8 @@ std::shared_ptr<ExecGraph> CapturePython(const py::object& fn, const Tensors& in
   return WithoutGilAtEnd(Capture(std::move(callable), inputs, std::move(options)));
 }
 
-// A replay that takes the tensors out of the list, so that nobody holds them for Python. If it does not begin, they are put back.
+// A replay that takes the tensors out of the list, so that nobody holds them for Python. If it does not begin, they are
+// put back.
 Tensors Consume(ExecGraph& graph, py::list list) {
   auto inputs = list.cast<Tensors>();
   list.attr("clear")();
@@ -186,14 +187,18 @@ void BindSavedPlans(py::module& m) {
   py::class_<SavedPlans>(m, "SavedPlans")
       .def(py::init<>())
       .def(py::init<const SavedPlans&>())
-      .def_static("read", &SavedPlans::Read, py::arg("path"), py::arg("state"), py::call_guard<py::gil_scoped_release>())
+      .def_static("read", &SavedPlans::Read, py::arg("path"), py::arg("state"),
+                  py::call_guard<py::gil_scoped_release>())
       .def("write", &SavedPlans::Write, py::arg("path"), py::arg("state"), py::call_guard<py::gil_scoped_release>())
-      .def("put", [](SavedPlans& plans, const CallKey& key, const ExecGraph& graph) {
-        plans.Put(key.ToText(), key.tensors().Portable(), std::make_shared<SavedPlan>(graph.Save()));
-      })
-      .def("find", [](const SavedPlans& plans, const CallKey& key) {
-        return std::const_pointer_cast<SavedPlan>(plans.Find(key.ToText(), key.tensors()));  // pybind11 holds no const
-      })
+      .def("put",
+           [](SavedPlans& plans, const CallKey& key, const ExecGraph& graph) {
+             plans.Put(key.ToText(), key.tensors().Portable(), std::make_shared<SavedPlan>(graph.Save()));
+           })
+      .def("find",
+           [](const SavedPlans& plans, const CallKey& key) {
+             return std::const_pointer_cast<SavedPlan>(
+                 plans.Find(key.ToText(), key.tensors()));  // pybind11 holds no const
+           })
       .def("__len__", [](const SavedPlans& plans) { return plans.entries().size(); });
 }
 

@@ -39,7 +39,8 @@ PyObject* StateWatch::Look(const Place& place) {
   if (PyCell_Check(container)) return PyCell_GET(container);
   const Py_ssize_t index = PyLong_AsSsize_t(place.key.ptr());
   if (PyList_Check(container)) return index < PyList_GET_SIZE(container) ? PyList_GET_ITEM(container, index) : nullptr;
-  if (PyTuple_Check(container)) return index < PyTuple_GET_SIZE(container) ? PyTuple_GET_ITEM(container, index) : nullptr;
+  if (PyTuple_Check(container))
+    return index < PyTuple_GET_SIZE(container) ? PyTuple_GET_ITEM(container, index) : nullptr;
   return nullptr;
 }
 
@@ -61,7 +62,8 @@ std::optional<std::string> StateWatch::Change() const {
   for (std::size_t i = 0; i < sizes_.size(); ++i) {
     const Py_ssize_t size = SizeOf(sizes_[i].container);
     if (size != sizes_[i].expected) {
-      return size_names_[i] + " has " + std::to_string(size) + " entries instead of " + std::to_string(sizes_[i].expected);
+      return size_names_[i] + " has " + std::to_string(size) + " entries instead of " +
+             std::to_string(sizes_[i].expected);
     }
   }
   return std::nullopt;

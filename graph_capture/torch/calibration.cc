@@ -49,7 +49,8 @@ class Calibrator final : public RunObserver {
 
 }  // namespace
 
-Calibration Calibrate(const Program& program, const std::vector<at::Tensor>& inputs, ArenaPool& pool, const Trace* known) {
+Calibration Calibrate(const Program& program, const std::vector<at::Tensor>& inputs, ArenaPool& pool,
+                      const Trace* known) {
   Calibrator calibrator(program);
   {
     const RecordingScope recording(calibrator.writer());

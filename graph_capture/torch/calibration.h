@@ -17,6 +17,7 @@ struct Calibration {
 
 // Runs `program` on `inputs`, on upstream's memory; or, if it is known how such a run goes, from slots of an arena of
 // `pool` without in-place pairs. Throws what the ops throw, and GuardFailed.
-Calibration Calibrate(const Program& program, const std::vector<at::Tensor>& inputs, ArenaPool& pool, const Trace* known);
+Calibration Calibrate(const Program& program, const std::vector<at::Tensor>& inputs, ArenaPool& pool,
+                      const Trace* known);
 
 }  // namespace livepool

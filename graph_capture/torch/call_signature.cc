@@ -23,14 +23,16 @@ CallSignature CallSignature::Of(const std::vector<at::Tensor>& inputs) {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const at::Tensor& tensor = inputs[i];
     if (!tensor.defined()) throw CaptureRefused("argument " + std::to_string(i) + " is undefined");
-    if (const auto reason = RefusedKind(tensor)) throw CaptureRefused("argument " + std::to_string(i) + " is " + *reason);
+    if (const auto reason = RefusedKind(tensor))
+      throw CaptureRefused("argument " + std::to_string(i) + " is " + *reason);
     const TensorBits bits = TensorBits::Of(tensor);
     std::size_t first = 0;
     while (!inputs[first].storage().is_alias_of(tensor.storage())) ++first;
-    for (const std::int64_t word : {static_cast<std::int64_t>(tensor.scalar_type()), static_cast<std::int64_t>(tensor.device().type()),
-                                    static_cast<std::int64_t>(tensor.device().index()), tensor.storage_offset(),
-                                    (bits.conj ? 1L : 0L) | (bits.neg ? 2L : 0L) | (bits.requires_grad ? 4L : 0L),
-                                    static_cast<std::int64_t>(first), tensor.dim()}) {
+    for (const std::int64_t word :
+         {static_cast<std::int64_t>(tensor.scalar_type()), static_cast<std::int64_t>(tensor.device().type()),
+          static_cast<std::int64_t>(tensor.device().index()), tensor.storage_offset(),
+          (bits.conj ? 1L : 0L) | (bits.neg ? 2L : 0L) | (bits.requires_grad ? 4L : 0L),
+          static_cast<std::int64_t>(first), tensor.dim()}) {
       words.push_back(word);
     }
     words.append(tensor.sizes().begin(), tensor.sizes().end());

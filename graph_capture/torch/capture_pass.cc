@@ -23,7 +23,8 @@ void RefuseOwnGenerators(const Program& program, std::initializer_list<const Gen
         if (argument.constant.isGenerator() && argument.constant.toGenerator() == generator) ++ours;
       }
     }
-    if (generator.getIntrusivePtr().use_count() <= ours) throw CaptureRefused("the pass makes a random generator of its own");
+    if (generator.getIntrusivePtr().use_count() <= ours)
+      throw CaptureRefused("the pass makes a random generator of its own");
   }
 }
 
@@ -54,8 +55,9 @@ Calibration CalibrateAndRestore(const Program& program, const Tensors& inputs, c
   }
   restore();
   if (!same_draws) {
-    throw CaptureDisturbed("the pass changes a random generator otherwise than by the ops that draw from it "
-                         "(manual_seed, set_state or fork_rng inside, or another thread draws meanwhile)");
+    throw CaptureDisturbed(
+        "the pass changes a random generator otherwise than by the ops that draw from it "
+        "(manual_seed, set_state or fork_rng inside, or another thread draws meanwhile)");
   }
   return calibration;
 }
@@ -66,7 +68,8 @@ CapturedPass CapturePass(const Callable& fn, const Tensors& inputs, const Captur
   const DeviceId device = pool.device();
   const Bytes alignment = pool.backend().Alignment();
   const SavedPlan* const known = options.plan.get();
-  if (CapturingStream(device)) throw CaptureRefused("the stream is being captured into a CUDA graph; capture with livepool before");
+  if (CapturingStream(device))
+    throw CaptureRefused("the stream is being captured into a CUDA graph; capture with livepool before");
   std::vector<StateTensor> state;
   for (const auto& [name, tensor] : options.state) state.push_back({.name = name, .tensor = tensor});
 
@@ -79,8 +82,8 @@ CapturedPass CapturePass(const Callable& fn, const Tensors& inputs, const Captur
   const bool fixed = options.mode == CaptureOptions::Mode::kRehearsal ||
                      (options.mode == CaptureOptions::Mode::kGraph && device.kind == DeviceId::Kind::kCuda);
   pass.program = recorder.Finish(outputs, {.fold_constants = options.fold_constants,
-                                             .fixed_addresses = fixed,
-                                             .outputs_in_arena = options.outputs_in_arena});
+                                           .fixed_addresses = fixed,
+                                           .outputs_in_arena = options.outputs_in_arena});
   before.Add(recorder.generators_before());
   pass.sum_bytes = recorder.trace().SumBytes(alignment);
   pass.eager_live_peak_bytes = recorder.trace().LivePeak(alignment, recorder.AllocationsOf(outputs));
@@ -88,7 +91,8 @@ CapturedPass CapturePass(const Callable& fn, const Tensors& inputs, const Captur
 
   if (known != nullptr) pass.not_as_saved = DifferenceOfOps(known->ops, recorder.ops());
   const bool follows = known != nullptr && pass.not_as_saved.empty();
-  pass.calibration = CalibrateAndRestore(pass.program, inputs, before, after, pool, follows ? &known->calibration : nullptr);
+  pass.calibration =
+      CalibrateAndRestore(pass.program, inputs, before, after, pool, follows ? &known->calibration : nullptr);
   pass.saved = {.ops = recorder.ops(),
                 .recorded = AllocationsOf(recorder.trace()),
                 .calibration = AllocationsOf(pass.calibration.trace)};

@@ -12,9 +12,11 @@ namespace {
 // Outputs, then what the pass wrote to.
 using Results = std::vector<at::Tensor>;
 
-std::optional<std::string> Difference(const Results& replay, const Results& eager, const Results& again, std::size_t outputs) {
+std::optional<std::string> Difference(const Results& replay, const Results& eager, const Results& again,
+                                      std::size_t outputs) {
   constexpr double kSlack = 4;
-  if (replay.size() != eager.size() || eager.size() != again.size()) return "the number of results differs from eager's";
+  if (replay.size() != eager.size() || eager.size() != again.size())
+    return "the number of results differs from eager's";
   for (std::size_t i = 0; i < replay.size(); ++i) {
     if (SameBytes(replay[i], eager[i])) continue;
     std::ostringstream text;
@@ -25,7 +27,8 @@ std::optional<std::string> Difference(const Results& replay, const Results& eage
     }
     const std::optional<Deviation> deviation = FindDeviation(replay[i], eager[i], again[i], kSlack);
     if (!deviation) continue;
-    text << " differs from eager's by up to " << deviation->by << " (two eager runs differ by " << deviation->noise << ")";
+    text << " differs from eager's by up to " << deviation->by << " (two eager runs differ by " << deviation->noise
+         << ")";
     return text.str();
   }
   return std::nullopt;

@@ -27,8 +27,10 @@ class InputCopier {
       if (!used_[storage] || !seen.insert(inputs[i]).second) continue;
       if (graph_.storages[storage].kind != StorageKind::kInput || graph_.value(inputs[i]).on_host) continue;
       if (graph_.value(inputs[i]).numel() == 0) continue;
-      if (CanCopy(i)) Copy(i);
-      else program_.fixed_inputs.push_back(i);
+      if (CanCopy(i))
+        Copy(i);
+      else
+        program_.fixed_inputs.push_back(i);
     }
     Prepend();
   }
@@ -115,7 +117,8 @@ class InputCopier {
   void Prepend() {
     program_.copying_ops = ops_.size();
     graph_.ops.insert(graph_.ops.begin(), std::make_move_iterator(ops_.begin()), std::make_move_iterator(ops_.end()));
-    program_.code.insert(program_.code.begin(), std::make_move_iterator(code_.begin()), std::make_move_iterator(code_.end()));
+    program_.code.insert(program_.code.begin(), std::make_move_iterator(code_.begin()),
+                         std::make_move_iterator(code_.end()));
   }
 
   Program& program_;

@@ -81,7 +81,8 @@ bool IsOf(cudaStream_t stream, const typename Map::value_type& workspace) {
 }
 
 bool HasWorkspace(cudaStream_t stream) {
-  for (auto* workspaces : {&at::cuda::cublas_handle_stream_to_workspace(), &at::cuda::cublaslt_handle_stream_to_workspace()}) {
+  for (auto* workspaces :
+       {&at::cuda::cublas_handle_stream_to_workspace(), &at::cuda::cublaslt_handle_stream_to_workspace()}) {
     const std::unique_lock lock(workspaces->mutex);
     for (const auto& each : workspaces->map) {
       if (IsOf<std::decay_t<decltype(workspaces->map)>>(stream, each)) return true;
@@ -92,7 +93,8 @@ bool HasWorkspace(cudaStream_t stream) {
 
 void ForgetWorkspaces(cudaStream_t stream) {
   std::vector<c10::DataPtr> forgotten;  // freed without torch's lock: observers of frees may want Python's
-  for (auto* workspaces : {&at::cuda::cublas_handle_stream_to_workspace(), &at::cuda::cublaslt_handle_stream_to_workspace()}) {
+  for (auto* workspaces :
+       {&at::cuda::cublas_handle_stream_to_workspace(), &at::cuda::cublaslt_handle_stream_to_workspace()}) {
     const std::unique_lock lock(workspaces->mutex);
     for (auto it = workspaces->map.begin(); it != workspaces->map.end();) {
       if (!IsOf<std::decay_t<decltype(workspaces->map)>>(stream, *it)) {

@@ -60,7 +60,8 @@ class CudaGraph {
   // Captures what `work` launches, inside a CaptureStream; nothing runs. The caller holds `arena`, which stays pinned
   // while the graph lives. `generators` are those that `work` draws from beside the default one: each launch draws on.
   // Throws what `work` throws, and c10::Error if CUDA cannot capture it; then nothing is left of the attempt.
-  CudaGraph(GraphHome& home, PlannedArena& arena, const std::vector<at::Generator>& generators, const std::function<void()>& work);
+  CudaGraph(GraphHome& home, PlannedArena& arena, const std::vector<at::Generator>& generators,
+            const std::function<void()>& work);
   ~CudaGraph();
   CudaGraph(const CudaGraph&) = delete;
   CudaGraph& operator=(const CudaGraph&) = delete;

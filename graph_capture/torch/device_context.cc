@@ -40,7 +40,8 @@ DeviceId DeviceOf(const std::vector<at::Tensor>& tensors) {
     }
     const DeviceId found{DeviceId::Kind::kCuda, tensor.device().index()};
     if (device.kind == DeviceId::Kind::kCuda && !(device == found)) {
-      throw CaptureRefused("tensors are on " + device.Name() + " and " + found.Name() + "; capture one device at a time");
+      throw CaptureRefused("tensors are on " + device.Name() + " and " + found.Name() +
+                           "; capture one device at a time");
     }
     device = found;
   }

@@ -38,7 +38,9 @@ class GeneratorStates {
   static GeneratorStates Save(DeviceId device, const std::vector<at::Generator>& more);
 
   void Add(at::Generator generator);
-  void Add(const GeneratorStates& others) { states_.insert(states_.end(), others.states_.begin(), others.states_.end()); }
+  void Add(const GeneratorStates& others) {
+    states_.insert(states_.end(), others.states_.begin(), others.states_.end());
+  }
   bool Contains(const at::Generator& generator) const;
   std::size_t size() const { return states_.size(); }
   void Restore() const;

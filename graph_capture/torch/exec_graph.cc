@@ -53,7 +53,8 @@ std::optional<Versions> VersionsOf(const Tensors& tensors) {
 std::vector<std::uint32_t> VersionsOfState(const Program& program) {
   std::vector<std::uint32_t> versions;
   for (const StateTensor& state : program.state) {
-    if (state.used && !state.tensor.is_inference()) versions.push_back(static_cast<std::uint32_t>(state.tensor._version()));
+    if (state.used && !state.tensor.is_inference())
+      versions.push_back(static_cast<std::uint32_t>(state.tensor._version()));
   }
   return versions;
 }
@@ -66,23 +67,25 @@ struct ExecGraph::Impl {
   std::unique_ptr<PlannedProgram> planned;
   std::unique_ptr<GraphRunner> runner;  // of a program with fixed addresses
   SavedPlan saved;                      // but for problem and plan
-  std::uint64_t captured_bytes = 0;  // hash of the inputs of the capture
-  GraphReport report;                // the part that does not change
+  std::uint64_t captured_bytes = 0;     // hash of the inputs of the capture
+  GraphReport report;                   // the part that does not change
 
   std::atomic<std::int64_t> replays{0}, hits{0}, misses{0};
   std::atomic<bool> checked{false}, failed{false};
   std::vector<std::uint32_t> captured_versions;  // of the state
-  std::shared_mutex effects;             // see Run
-  std::mutex mutex;                      // for known_inputs, fault
-  std::optional<Versions> known_inputs;  // whose bytes are known to be the capture's
-  std::string fault;  // why every replay fails
+  std::shared_mutex effects;                     // see Run
+  std::mutex mutex;                              // for known_inputs, fault
+  std::optional<Versions> known_inputs;          // whose bytes are known to be the capture's
+  std::string fault;                             // why every replay fails
 
-  // The capture was served by a saved plan, unless it was `another_pass`. The arena gives back what the recorded run took.
+  // The capture was served by a saved plan, unless it was `another_pass`. The arena gives back what the recorded run
+  // took.
   void NoteSaved(ArenaPool& pool, std::string another_pass) {
     report.as_saved = planned->as_saved();
     report.not_as_saved = std::move(another_pass);
     if (!report.as_saved && report.not_as_saved.empty()) {
-      report.not_as_saved = "the ops are the same, and their allocations are not (other kernels, or wrapped with other options)";
+      report.not_as_saved =
+          "the ops are the same, and their allocations are not (other kernels, or wrapped with other options)";
     }
     pool.Trim();
   }
@@ -96,8 +99,8 @@ struct ExecGraph::Impl {
     } else if (launch && program.device.kind != DeviceId::Kind::kCuda) {
       report.not_launched = "the pass runs on the CPU, and CUDA graphs need a GPU";
     } else {
-      runner = std::make_unique<GraphRunner>(*planned, pool,
-                                             GraphRunner::Options{.launch = launch, .lend_outputs = wanted.outputs_in_arena});
+      runner = std::make_unique<GraphRunner>(
+          *planned, pool, GraphRunner::Options{.launch = launch, .lend_outputs = wanted.outputs_in_arena});
       return runner->Prepare(inputs);
     }
     if (launch) SayNotLaunched(report.not_launched);
@@ -163,7 +166,8 @@ struct ExecGraph::Impl {
         });
     if (run.fault) {
       const std::lock_guard lock(mutex);
-      fault = "the replay is wrong: " + *run.fault + ". The graph is dropped; run the callable as it is and report this";
+      fault =
+          "the replay is wrong: " + *run.fault + ". The graph is dropped; run the callable as it is and report this";
       failed.store(true, std::memory_order_release);
       throw CheckFailed(fault);
     }
@@ -197,7 +201,8 @@ SavedPlan ExecGraph::Save() const {
 
 bool ExecGraph::Disposable() const {
   const Program& program = impl_->planned->program();
-  return impl_->checked.load(std::memory_order_relaxed) && GetEnv().check.every == 0 && !program.Writes() && !program.random;
+  return impl_->checked.load(std::memory_order_relaxed) && GetEnv().check.every == 0 && !program.Writes() &&
+         !program.random;
 }
 
 bool ExecGraph::Unconditional() const {

@@ -73,9 +73,9 @@ void TakeTensor(const Program& program, OpIndex op, ValueId id, at::Tensor tenso
   if (id < 0) return;
   const Value& expected = program.graph.value(id);
   // Of an op that depends on data nothing is known; of the others the captured arguments decide.
-  if (node.guard && (static_cast<std::int32_t>(tensor.scalar_type()) != expected.dtype ||
-                            tensor.strides() != at::IntArrayRef(expected.strides) ||
-                            tensor.storage_offset() != expected.storage_offset)) {
+  if (node.guard &&
+      (static_cast<std::int32_t>(tensor.scalar_type()) != expected.dtype ||
+       tensor.strides() != at::IntArrayRef(expected.strides) || tensor.storage_offset() != expected.storage_offset)) {
     FailGuard(node, "another dtype or layout", "this one");
   }
   if (tensor.sizes() != at::IntArrayRef(expected.sizes)) {
@@ -126,7 +126,10 @@ void MarkWritten(const Program& program, const std::vector<at::Tensor>& inputs) 
 }
 
 ProgramRun::ProgramRun(const Program& program, std::vector<at::Tensor> inputs, RunObserver& observer)
-    : program_(program), observer_(observer), modes_(program.modes, program.skips_autograd), values_(program.graph.values.size()) {
+    : program_(program),
+      observer_(observer),
+      modes_(program.modes, program.skips_autograd),
+      values_(program.graph.values.size()) {
   for (const auto& [id, tensor] : program.bound) At(values_, id) = tensor;
   for (std::size_t i = 0; i < inputs.size(); ++i) At(values_, program.inputs[i]) = std::move(inputs[i]);
 }

@@ -61,12 +61,14 @@ void CheckDefined(const Program& program) {
   for (const auto& each : program.bound) define(each.first);
   for (const Op& op : program.graph.ops) {
     for (const ValueId value : op.inputs) {
-      if (!defined[static_cast<std::size_t>(value)]) throw CaptureRefused(op.name + " uses a tensor that was made inside another op");
+      if (!defined[static_cast<std::size_t>(value)])
+        throw CaptureRefused(op.name + " uses a tensor that was made inside another op");
     }
     for (const ValueId value : op.outputs) define(value);
   }
   for (const ValueId value : program.graph.outputs) {
-    if (!defined[static_cast<std::size_t>(value)]) throw CaptureRefused("an output was made inside an op that does not return it");
+    if (!defined[static_cast<std::size_t>(value)])
+      throw CaptureRefused("an output was made inside an op that does not return it");
   }
 }
 
@@ -112,7 +114,8 @@ Program FinishProgram(Program recorded, const FinishOptions& options) {
     }
   }
   BindConstants(program);
-  program.guarded = std::any_of(program.graph.ops.begin(), program.graph.ops.end(), [](const Op& op) { return op.guard; });
+  program.guarded =
+      std::any_of(program.graph.ops.begin(), program.graph.ops.end(), [](const Op& op) { return op.guard; });
   program.skips_autograd = MaySkipAutograd(program.graph);
   FindDrops(program);
   return program;

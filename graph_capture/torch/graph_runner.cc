@@ -75,7 +75,8 @@ GraphRunner::~GraphRunner() {
 }
 
 bool GraphRunner::MayLaunch() const {
-  return home_ != nullptr && !given_up_.load(std::memory_order_acquire) && GetEnv().enabled && !ServingForbidden(program().device);
+  return home_ != nullptr && !given_up_.load(std::memory_order_acquire) && GetEnv().enabled &&
+         !ServingForbidden(program().device);
 }
 
 void GraphRunner::Prepare(const std::vector<at::Tensor>& inputs) {
@@ -115,7 +116,8 @@ PlannedProgram::Run GraphRunner::RunOps(const std::vector<at::Tensor>& inputs, F
   return run;
 }
 
-bool GraphRunner::IsReady(PlannedArena& arena, const std::shared_ptr<ServedPlan>& plan, const std::vector<at::Tensor>& inputs) {
+bool GraphRunner::IsReady(PlannedArena& arena, const std::shared_ptr<ServedPlan>& plan,
+                          const std::vector<at::Tensor>& inputs) {
   const std::vector<const void*> fixed = AddressesOfFixed(program(), inputs);
   if (captured_ != nullptr && captured_->arena == &arena && captured_->plan == plan) {
     if (captured_->fixed == fixed) return true;
@@ -155,7 +157,8 @@ void GraphRunner::DropFor(PlannedArena& arena, const ServedPlan& plan) {
   arena.arena().Grow(plan.table().height);
 }
 
-void GraphRunner::CaptureOn(PlannedArena& arena, const std::shared_ptr<ServedPlan>& plan, const std::vector<at::Tensor>& inputs) {
+void GraphRunner::CaptureOn(PlannedArena& arena, const std::shared_ptr<ServedPlan>& plan,
+                            const std::vector<at::Tensor>& inputs) {
   auto made = std::make_unique<Captured>();
   made->arena = &arena;
   made->plan = plan;
@@ -164,7 +167,8 @@ void GraphRunner::CaptureOn(PlannedArena& arena, const std::shared_ptr<ServedPla
     const CaptureStream stream(*home_);
     const DevicePassScope order(program().device, arena);
     if (GetEnv().fill == Fill::kZero) {
-      arena.arena().backend().Fill(arena.arena().base(), plan->table().height, std::byte{0}, CurrentStream(program().device));
+      arena.arena().backend().Fill(arena.arena().base(), plan->table().height, std::byte{0},
+                                   CurrentStream(program().device));
     }
     Pass pass(pool_, arena, plan->BoundTo(arena), CurrentStream(program().device), Fill::kNone);
     SlotServer server(pass, planned_.in_place_inputs());
@@ -178,7 +182,8 @@ void GraphRunner::CaptureOn(PlannedArena& arena, const std::shared_ptr<ServedPla
     run_ops(0, program().copying_ops);
     for (const CopiedInput& copied : program().copied_inputs) {
       const at::Tensor& copy = run.value(copied.copy);
-      if (!arena.arena().Contains(copy.storage().data())) throw Error("an argument's copy could not be served from its slot");
+      if (!arena.arena().Contains(copy.storage().data()))
+        throw Error("an argument's copy could not be served from its slot");
       made->copies.push_back(NotOwned(Flat(copy, copied.span)));
     }
     made->graph = std::make_unique<CudaGraph>(*home_, arena, program().generators, [&] {
@@ -195,7 +200,8 @@ PlannedProgram::Run GraphRunner::Launch(PlannedArena& arena, const std::vector<a
   MarkWritten(program(), inputs);
   const DevicePassScope order(program().device, arena);
   if (fill == Fill::kNan) {
-    arena.arena().backend().Fill(arena.arena().base(), captured_->plan->table().height, std::byte{0xFF}, CurrentStream(program().device));
+    arena.arena().backend().Fill(arena.arena().base(), captured_->plan->table().height, std::byte{0xFF},
+                                 CurrentStream(program().device));
   }
   {
     const at::AutoDispatchBelowADInplaceOrView below;

@@ -22,13 +22,13 @@ void SayNotLaunched(const std::string& why);
 // The program copies its arguments first (copied_inputs.h) and has its outputs in the arena. The graph holds the ops
 // after the copies, on the addresses that the plan has on the home's arena. A launch is: hold the arena, copy the
 // arguments to where the plan has them, launch, copy the outputs out. A launch needs what the capture had: that
-// arena without live slots, and the arguments that are not copied at their addresses. If one of these differs, the ops are
-// run one by one for that pass; after a second pass in a row with the same new addresses, and for a new plan (Note
+// arena without live slots, and the arguments that are not copied at their addresses. If one of these differs, the ops
+// are run one by one for that pass; after a second pass in a row with the same new addresses, and for a new plan (Note
 // [Swapping plans]), the graph is captured anew.
 class GraphRunner {
  public:
   struct Options {
-    bool launch = true;           // false: never as a graph (a rehearsal: all else is the same, on the CPU too)
+    bool launch = true;         // false: never as a graph (a rehearsal: all else is the same, on the CPU too)
     bool lend_outputs = false;  // outputs are the arena's bytes, on loan (Note [Loans])
   };
   struct Counts {
@@ -61,8 +61,8 @@ class GraphRunner {
   PlannedProgram::Run Launch(PlannedArena& arena, const std::vector<at::Tensor>& inputs, Fill fill);
   PlannedProgram::Run RunOps(const std::vector<at::Tensor>& inputs, Fill fill);
   // Note [Handles before a capture]
-  // cuBLAS and cuDNN make their handles at a thread's first use of them, and that cannot be captured. So a thread captures
-  // only after it has run the ops once.
+  // cuBLAS and cuDNN make their handles at a thread's first use of them, and that cannot be captured. So a thread
+  // captures only after it has run the ops once.
   void NoteThread();
   bool HasRunHere() const;
   void NotLaunched(const std::string& why, bool warn);

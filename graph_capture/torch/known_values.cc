@@ -52,7 +52,8 @@ std::optional<ValueId> KnownValues::NewestOn(StorageId storage, at::ScalarType d
 }
 
 void KnownValues::Bind(const at::Tensor& tensor, ValueId value) {
-  impls_.insert_or_assign(tensor.unsafeGetTensorImpl(), Impl{.weak = decltype(Impl::weak)(tensor.getIntrusivePtr()), .value = value});
+  impls_.insert_or_assign(tensor.unsafeGetTensorImpl(),
+                          Impl{.weak = decltype(Impl::weak)(tensor.getIntrusivePtr()), .value = value});
   if (!tensor.is_conj() && !tensor.is_neg()) newest_[{graph_.value(value).storage, tensor.scalar_type()}] = value;
 }
 

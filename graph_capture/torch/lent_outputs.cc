@@ -17,7 +17,8 @@ namespace {
 // Holds what owns the bytes until the loan ends.
 class SlotLoan final : public Loan {
  public:
-  SlotLoan(c10::DataPtr owner, Bytes size) : Loan(static_cast<const std::byte*>(owner.get()), size), owner_(std::move(owner)) {}
+  SlotLoan(c10::DataPtr owner, Bytes size)
+      : Loan(static_cast<const std::byte*>(owner.get()), size), owner_(std::move(owner)) {}
 
  private:
   void GiveBack(By) noexcept override { owner_.clear(); }
@@ -69,7 +70,8 @@ void Lender::Lend(const std::vector<at::Tensor>& outputs) {
   for (const at::Tensor& output : outputs) {
     const c10::Storage& storage = output.storage();
     const void* address = storage.data_ptr().get();
-    // The address alone is its context where the allocator has served it: not of an argument that another thread has on loan.
+    // The address alone is its context where the allocator has served it: not of an argument that another thread has on
+    // loan.
     if (!arena_.arena().Contains(address) || storage.data_ptr().get_context() != address) continue;
     const auto size = static_cast<Bytes>(storage.nbytes());
     storage.set_data_ptr(LendData(storage.set_data_ptr(c10::DataPtr(nullptr, storage.device())), size));
@@ -84,7 +86,8 @@ c10::Storage Lender::LendLaunched(const c10::Storage& bytes) {
   auto launched =
       std::make_unique<Launched>(Launched{.device = device_.index, .arena = arena_, .stream = CurrentStream(device_)});
   c10::DataPtr owner(address, launched.release(), &FreeLaunched, bytes.device());
-  return {c10::Storage::use_byte_size_t(), bytes.nbytes(), LendData(std::move(owner), size), /*allocator=*/nullptr, /*resizable=*/false};
+  return {c10::Storage::use_byte_size_t(), bytes.nbytes(), LendData(std::move(owner), size), /*allocator=*/nullptr,
+          /*resizable=*/false};
 }
 
 c10::DataPtr Lender::LendData(c10::DataPtr owner, Bytes size) {
@@ -110,8 +113,9 @@ void MoveOutOfArena(const std::vector<at::Tensor>& tensors) {
     if (!IsLent(storage) || !(*static_cast<TensorsLoan*>(storage.data_ptr().get_context()))->Mine()) continue;
     const c10::Device device = storage.device();
     if (!device.is_cpu() && CapturingStream({DeviceId::Kind::kCuda, device.index()})) {
-      throw InvalidInput("an argument lies in livepool's arena, whose bytes change before a CUDA graph that is being captured "
-                         "now could read them; pass a clone that was made before the capture");
+      throw InvalidInput(
+          "an argument lies in livepool's arena, whose bytes change before a CUDA graph that is being captured "
+          "now could read them; pass a clone that was made before the capture");
     }
     c10::DataPtr own = CopyOf(storage).set_data_ptr(c10::DataPtr(nullptr, device));
     // The slot's next owner comes after the copy, on whichever stream.

@@ -12,8 +12,8 @@
 namespace livepool {
 
 // Note [Poisoned loans]
-// What comes to lie where a loan has ended is mostly the next output of the same graph, so a tensor that is used too late
-// shows good numbers. With Fill::kNan the caller therefore gets a copy, which turns into NaN when the loan ends.
+// What comes to lie where a loan has ended is mostly the next output of the same graph, so a tensor that is used too
+// late shows good numbers. With Fill::kNan the caller therefore gets a copy, which turns into NaN when the loan ends.
 
 // Lends what a pass has left in its arena. The calling thread holds the arena, and nothing is served any more.
 class Lender {
@@ -22,7 +22,8 @@ class Lender {
 
   // The outputs that own slots of the arena become loans; the others stay as they are.
   void Lend(const std::vector<at::Tensor>& outputs);
-  // A storage, on loan, on bytes of the arena that no slot covers: those that a CUDA graph writes to. `bytes` does not own them.
+  // A storage, on loan, on bytes of the arena that no slot covers: those that a CUDA graph writes to. `bytes` does not
+  // own them.
   c10::Storage LendLaunched(const c10::Storage& bytes);
 
  private:
@@ -34,8 +35,8 @@ class Lender {
   const Fill fill_;
 };
 
-// Gives those of `tensors` that are on loan to the calling thread memory of their own, with the same bytes: the pass that
-// is about to begin would end the loans. All tensors on their storages go along, and stay good for ever.
+// Gives those of `tensors` that are on loan to the calling thread memory of their own, with the same bytes: the pass
+// that is about to begin would end the loans. All tensors on their storages go along, and stay good for ever.
 void MoveOutOfArena(const std::vector<at::Tensor>& tensors);
 
 }  // namespace livepool

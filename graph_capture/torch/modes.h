@@ -1,11 +1,10 @@
 // The thread-local state that is part of a computation: grad, inference and autocast mode.
 #pragma once
 
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/Tensor.h>
 #include <c10/core/GradMode.h>
 #include <c10/core/InferenceMode.h>
-
-#include <ATen/core/LegacyTypeDispatch.h>
 
 #include <array>
 #include <cstddef>
@@ -19,7 +18,9 @@ struct ThreadModes {
     bool enabled = false;
     at::ScalarType dtype = at::kFloat;
     // The dtype of an autocast that is off means nothing.
-    friend bool operator==(const Autocast& a, const Autocast& b) { return a.enabled == b.enabled && (!a.enabled || a.dtype == b.dtype); }
+    friend bool operator==(const Autocast& a, const Autocast& b) {
+      return a.enabled == b.enabled && (!a.enabled || a.dtype == b.dtype);
+    }
   };
 
   bool grad = false;

@@ -23,9 +23,13 @@ bool IsAten(const c10::OperatorHandle& op) { return op.schema().name().starts_wi
 
 // Composite kernels that read an argument through data_ptr and call other ops with what they found: looked through,
 // these values would be the capture's for ever.
-constexpr std::array<std::string_view, 7> kReadOnHost{
-    "aten::lstm.data", "aten::gru.data", "aten::rnn_tanh.data", "aten::rnn_relu.data", "aten::_pad_packed_sequence",
-    "aten::ctc_loss.Tensor", "aten::tensor_split.tensor_indices_or_sections"};
+constexpr std::array<std::string_view, 7> kReadOnHost{"aten::lstm.data",
+                                                      "aten::gru.data",
+                                                      "aten::rnn_tanh.data",
+                                                      "aten::rnn_relu.data",
+                                                      "aten::_pad_packed_sequence",
+                                                      "aten::ctc_loss.Tensor",
+                                                      "aten::tensor_split.tensor_indices_or_sections"};
 
 bool ReadsOnHost(const c10::OperatorHandle& op) {
   return std::find(kReadOnHost.begin(), kReadOnHost.end(), OpName(op)) != kReadOnHost.end();
@@ -93,7 +97,8 @@ bool MakesUnwritten(const c10::OperatorHandle& op) {
 
 std::vector<std::size_t> HiddenWrites(const c10::OperatorHandle& op, c10::ArrayRef<const c10::IValue> arguments) {
   const std::string& name = op.schema().name();
-  if (name != "aten::native_batch_norm" && name != "aten::cudnn_batch_norm" && name != "aten::miopen_batch_norm") return {};
+  if (name != "aten::native_batch_norm" && name != "aten::cudnn_batch_norm" && name != "aten::miopen_batch_norm")
+    return {};
   const std::optional<int> training = op.schema().argumentIndexWithName("training");
   if (!training || !arguments[static_cast<std::size_t>(*training)].toBool()) return {};
   std::vector<std::size_t> written;
@@ -133,7 +138,8 @@ std::optional<std::string> RefusedKind(const at::Tensor& tensor) {
 }
 
 std::optional<std::string> RefusedThreadState() {
-  if (c10::GradMode::is_enabled()) return "grad mode is enabled; capture under torch.no_grad() or torch.inference_mode()";
+  if (c10::GradMode::is_enabled())
+    return "grad mode is enabled; capture under torch.no_grad() or torch.inference_mode()";
   if (c10::impl::TorchDispatchModeTLS::stack_len() > 0) return "a TorchDispatchMode is active";
   if (c10::impl::tls_is_dispatch_key_included(DispatchKey::FuncTorchDynamicLayerFrontMode)) {
     return "a functorch transform (vmap, grad, …) is active";

@@ -36,7 +36,8 @@ PlannedProgram::PlannedProgram(Program program, const Calibration& calibration, 
       in_place_input_(program_.code.size(), -1),
       lend_outputs_(options.lend_outputs) {
   const Bytes alignment = pool.backend().Alignment();
-  const std::vector<BufferLifetime> lifetimes = ComputeLifetimes(program_.graph, calibration.trace, calibration.storage_of);
+  const std::vector<BufferLifetime> lifetimes =
+      ComputeLifetimes(program_.graph, calibration.trace, calibration.storage_of);
   std::vector<InPlacePair> pairs;
   if (options.in_place) pairs = FindInPlacePairs(program_.graph, lifetimes, calibration.trace);
   Packing packing = MakePacking(lifetimes, pairs, calibration.trace, alignment);
@@ -56,7 +57,8 @@ PlannedProgram::PlannedProgram(Program program, const Calibration& calibration, 
 // when it failed, eager would have done too.
 PlannedProgram::Run PlannedProgram::Serve(std::vector<at::Tensor> inputs, Fill fill) {
   std::optional<GeneratorStates> draws;
-  if (program_.random && (program_.guarded || !program_.Writes())) draws = GeneratorStates::Save(program_.device, program_.generators);
+  if (program_.random && (program_.guarded || !program_.Writes()))
+    draws = GeneratorStates::Save(program_.device, program_.generators);
   try {
     return ServeOnce(std::move(inputs), fill);
   } catch (const GuardFailed&) {

@@ -17,11 +17,12 @@ class PlannedProgram {
  public:
   struct Options {
     bool in_place = true;  // outputs of ops may take the slots of inputs
-    // If the plan is not proved optimal, a better one is looked for in the background; it is served from the next run on,
-    // and results stay the same.
+    // If the plan is not proved optimal, a better one is looked for in the background; it is served from the next run
+    // on, and results stay the same.
     bool search = true;
     const SavedPlan* saved = nullptr;  // its plan is taken if this program's problem is the same
-    bool lend_outputs = false;  // outputs that are planned are lent to the caller (Note [Loans]); otherwise he owns their slots
+    bool lend_outputs =
+        false;  // outputs that are planned are lent to the caller (Note [Loans]); otherwise he owns their slots
   };
   // Plans the allocations that `calibration` saw; the plan is judged before it can be served. Throws InvalidPlan.
   PlannedProgram(Program program, const Calibration& calibration, ArenaPool& pool, const Options& options);

@@ -78,9 +78,9 @@ struct StateTensor {
 
 // An argument that the first ops of the pass copy (copied_inputs.h).
 struct CopiedInput {
-  std::size_t input = 0;   // index into Program::inputs
-  ValueId copy = 0;        // a value on the copy's storage
-  std::int64_t span = 0;   // elements from the argument's first to its last
+  std::size_t input = 0;  // index into Program::inputs
+  ValueId copy = 0;       // a value on the copy's storage
+  std::int64_t span = 0;  // elements from the argument's first to its last
 };
 
 struct Program {
@@ -97,11 +97,11 @@ struct Program {
   std::vector<std::size_t> written_inputs;  // indices into `inputs`, likewise
   std::vector<ThreadModes> modes;           // in which the ops were recorded; [0]: in which the pass began
   GlobalSettings settings;
-  std::vector<at::Generator> generators;    // given to ops by name, apart from the default ones
-  bool random = false;  // draws from a generator
-  bool guarded = false;  // has an op that is a guard
+  std::vector<at::Generator> generators;      // given to ops by name, apart from the default ones
+  bool random = false;                        // draws from a generator
+  bool guarded = false;                       // has an op that is a guard
   std::optional<NotGraphable> not_graphable;  // if it was to be launched as a CUDA graph
-  std::size_t copying_ops = 0;  // that many ops at the beginning make the copies of copied_inputs
+  std::size_t copying_ops = 0;                // that many ops at the beginning make the copies of copied_inputs
   std::vector<CopiedInput> copied_inputs;
   std::vector<std::size_t> fixed_inputs;  // indices of the other arguments that ops use: at their own addresses
   bool Writes() const { return !written_inputs.empty() || !written_state.empty(); }

@@ -60,7 +60,8 @@ Recorder::Recorder(DeviceId device, const std::vector<at::Tensor>& inputs, std::
   }
 }
 
-std::vector<at::Tensor> Recorder::Run(const std::function<std::vector<at::Tensor>()>& fn, ArenaPool& pool, const SavedPlan* known) {
+std::vector<at::Tensor> Recorder::Run(const std::function<std::vector<at::Tensor>()>& fn, ArenaPool& pool,
+                                      const SavedPlan* known) {
   if (const auto reason = WhyNotNow()) throw CaptureRefused(*reason);
   const auto handle = at::addThreadLocalCallback(at::RecordFunctionCallback(&OnBegin, &OnEnd)
                                                      .needsInputs(true)
@@ -217,14 +218,16 @@ void Recorder::Emit(Frame&& frame) {
   const bool resize = frame.grows && frame.op.schema().name().starts_with("aten::resize");
   for (const ValueId value : op.writes) {
     const StorageId storage = program_.graph.value(value).storage;
-    if (resize) unwritten_.insert(storage);
-    else unwritten_.erase(storage);
+    if (resize)
+      unwritten_.insert(storage);
+    else
+      unwritten_.erase(storage);
   }
   op.pointwise = IsPointwise(frame.op, device_);
   const bool by_mask = IsIndexing(frame.op) && std::any_of(op.inputs.begin(), op.inputs.end(), [&](ValueId id) {
-    const auto dtype = static_cast<at::ScalarType>(program_.graph.value(id).dtype);
-    return id != op.inputs[0] && (dtype == at::kBool || dtype == at::kByte);
-  });
+                         const auto dtype = static_cast<at::ScalarType>(program_.graph.value(id).dtype);
+                         return id != op.inputs[0] && (dtype == at::kBool || dtype == at::kByte);
+                       });
   op.guard = IsGuard(frame.op) || by_mask;
   op.effect = HasEffect(frame.op) || op.guard;
   op.pure = IsPure(frame.op) && frame.instruction.reads_unwritten.empty();

@@ -36,7 +36,8 @@ class Recorder {
 
   // Runs `fn` on the calling thread with the hook installed. What fn throws passes through. Upstream serves it, or an
   // arena of `pool`, if `known` is not null and says how the run should go.
-  std::vector<at::Tensor> Run(const std::function<std::vector<at::Tensor>()>& fn, ArenaPool& pool, const SavedPlan* known);
+  std::vector<at::Tensor> Run(const std::function<std::vector<at::Tensor>()>& fn, ArenaPool& pool,
+                              const SavedPlan* known);
   // The program, without dead ops. Throws CaptureRefused.
   Program Finish(const std::vector<at::Tensor>& outputs, const FinishOptions& options);
 
@@ -64,9 +65,9 @@ class Recorder {
   struct Frame {
     c10::OperatorHandle op;
     bool composite = false;
-    bool hides_tensors = false;           // a composite that must become one op
-    bool grows = false;                   // a storage that it returns has become larger
-    std::size_t code_mark = 0;            // code.size() at its begin
+    bool hides_tensors = false;  // a composite that must become one op
+    bool grows = false;          // a storage that it returns has become larger
+    std::size_t code_mark = 0;   // code.size() at its begin
     Instruction instruction;
     std::vector<ValueId> inputs;
     std::vector<ValueId> writes;
@@ -99,10 +100,10 @@ class Recorder {
   KnownValues known_;
   TraceWriter writer_;
   std::vector<std::string> ops_;
-  KnownRun* known_run_ = nullptr;  // while it serves the run
-  std::vector<Frame> frames_;   // looked-through composites, and at the end at most one op
-  int inside_op_ = 0;           // calls nested in the op on top of frames_
-  std::unordered_set<StorageId> unwritten_;  // made by aten::empty* or grown, and no recorded op wrote them yet
+  KnownRun* known_run_ = nullptr;              // while it serves the run
+  std::vector<Frame> frames_;                  // looked-through composites, and at the end at most one op
+  int inside_op_ = 0;                          // calls nested in the op on top of frames_
+  std::unordered_set<StorageId> unwritten_;    // made by aten::empty* or grown, and no recorded op wrote them yet
   std::unordered_set<StorageId> host_memory_;  // of these, those that share memory with numpy or the like
   std::unordered_set<const c10::TensorImpl*> callers_;  // of the arguments and the state
   GeneratorStates generators_;  // those that ops were given, as they were before the first of them

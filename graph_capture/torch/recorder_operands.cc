@@ -37,8 +37,10 @@ void Recorder::TakeArguments(Frame& frame, c10::ArrayRef<const c10::IValue> argu
     };
     if (argument.isTensor()) {
       take(argument.toTensor());
-      if (taken.values[0] == Argument::kNone) taken = {.constant = argument};
-      else taken.kind = Argument::Kind::kValue;
+      if (taken.values[0] == Argument::kNone)
+        taken = {.constant = argument};
+      else
+        taken.kind = Argument::Kind::kValue;
     } else if (argument.isTensorList()) {
       taken.kind = Argument::Kind::kValueList;
       for (const at::Tensor& each : argument.toTensorVector()) take(each);
@@ -49,10 +51,12 @@ void Recorder::TakeArguments(Frame& frame, c10::ArrayRef<const c10::IValue> argu
       c10::IValue::HashAliasedIValues seen;
       argument.getSubValues(seen);
       for (const c10::IValue& each : seen) {
-        if (each.isTensor()) Refuse("argument " + std::to_string(i) + " of " + OpName(frame.op) + " holds tensors in a container");
+        if (each.isTensor())
+          Refuse("argument " + std::to_string(i) + " of " + OpName(frame.op) + " holds tensors in a container");
       }
       taken.constant = argument;
-    } else if (argument.isStorage() || argument.isStream() || argument.isPyObject() || argument.isObject() || argument.isCapsule()) {
+    } else if (argument.isStorage() || argument.isStream() || argument.isPyObject() || argument.isObject() ||
+               argument.isCapsule()) {
       Refuse("argument " + std::to_string(i) + " of " + OpName(frame.op) + " is a " + argument.tagKind() +
              ", which livepool cannot follow");
     } else {
@@ -81,7 +85,7 @@ std::optional<ValueId> Recorder::Use(Frame& frame, const at::Tensor& tensor, std
   }
   if (!value) {
     Hide(OpName(frame.op) + " reads a tensor " + DescribeForPeople(tensor) +
-             " that is neither an argument, nor state of the callable, nor made in the pass (a hidden input)");
+         " that is neither an argument, nor state of the callable, nor made in the pass (a hidden input)");
     return std::nullopt;
   }
   NoteReadOf(frame, *value, argument);
@@ -108,13 +112,15 @@ void Recorder::NoteReadOf(Frame& frame, ValueId value, std::size_t argument) {
   if (IsViewOf(frame.op, argument) || ReadsMetadataOnly(frame.op)) return;
   if (program_.graph.storage(storage).size == 0) return;
   frame.instruction.reads_unwritten = OpName(frame.op) + " reads a tensor " +
-      "whose bytes no recorded op has written (from_numpy; or empty and filled by numpy, data_ptr or a foreign kernel?)";
+                                      "whose bytes no recorded op has written (from_numpy; or empty and filled by "
+                                      "numpy, data_ptr or a foreign kernel?)";
 }
 
 void Recorder::TakeResults(Frame& frame, c10::ArrayRef<const c10::IValue> results) {
   const std::size_t returns = frame.op.schema().returns().size();
   if (results.size() != returns) {
-    return Refuse(OpName(frame.op) + " gave " + std::to_string(results.size()) + " results instead of " + std::to_string(returns));
+    return Refuse(OpName(frame.op) + " gave " + std::to_string(results.size()) + " results instead of " +
+                  std::to_string(returns));
   }
   for (const c10::IValue& result : results) {
     Result& taken = frame.instruction.results.emplace_back();

@@ -11,16 +11,20 @@ namespace livepool {
 ServedOutputs::ServedOutputs(const Program& program, const std::vector<at::Tensor>& outputs) : program_(&program) {
   std::unordered_map<const c10::StorageImpl*, std::size_t> seen;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    Output& output = outputs_.emplace_back(Output{.value = program.graph.outputs[i], .bits = TensorBits::Of(outputs[i])});
+    Output& output =
+        outputs_.emplace_back(Output{.value = program.graph.outputs[i], .bits = TensorBits::Of(outputs[i])});
     const StorageId storage = program.graph.value(output.value).storage;
     const auto lies_in = [&](ValueId value) { return program.graph.value(value).storage == storage; };
-    if (const auto state = std::find_if(program.state.begin(), program.state.end(), [&](const auto& each) { return lies_in(each.value); });
+    if (const auto state = std::find_if(program.state.begin(), program.state.end(),
+                                        [&](const auto& each) { return lies_in(each.value); });
         state != program.state.end()) {
-      const auto same = std::find_if(state, program.state.end(), [&](const auto& each) { return each.value == output.value; });
+      const auto same =
+          std::find_if(state, program.state.end(), [&](const auto& each) { return each.value == output.value; });
       output.state = (same != program.state.end() ? same : state) - program.state.begin();
       continue;
     }
-    if (const auto input = std::find_if(program.inputs.begin(), program.inputs.end(), lies_in); input != program.inputs.end()) {
+    if (const auto input = std::find_if(program.inputs.begin(), program.inputs.end(), lies_in);
+        input != program.inputs.end()) {
       // The argument itself rather than another one on its storage.
       const auto same = std::find(program.inputs.begin(), program.inputs.end(), output.value);
       output.input = (same != program.inputs.end() ? same : input) - program.inputs.begin();

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
-
 #include <c10/core/Storage.h>
 
 #include <functional>
@@ -31,9 +30,9 @@ class ServedOutputs {
   struct Output {
     ValueId value = 0;
     TensorBits bits;
-    std::size_t bytes = 0;       // index into bytes_, for outputs of the pass's own
-    std::ptrdiff_t state = -1;   // or the index of the state that it lies in
-    std::ptrdiff_t input = -1;   // or that of the argument
+    std::size_t bytes = 0;      // index into bytes_, for outputs of the pass's own
+    std::ptrdiff_t state = -1;  // or the index of the state that it lies in
+    std::ptrdiff_t input = -1;  // or that of the argument
   };
   std::vector<at::Tensor> Make(const std::vector<at::Tensor>& inputs,
                                const std::function<c10::Storage(const c10::Storage&)>& place) const;

@@ -65,22 +65,26 @@ void CheckInputs(const Program& program, const std::vector<at::Tensor>& inputs, 
     }
     for (const StateTensor& state : program.state) {  // replaced state is CheckState's
       const bool captured = storage(program.inputs[i]) == storage(state.value);
-      if (captured != inputs[i].storage().is_alias_of(state.tensor.storage())) fail(i, "state '" + state.name + "'", captured);
+      if (captured != inputs[i].storage().is_alias_of(state.tensor.storage()))
+        fail(i, "state '" + state.name + "'", captured);
     }
   }
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const TensorBits now = TensorBits::Of(inputs[i]);
     const TensorBits captured = program.input_bits[i];
     if (now == captured) continue;
-    const char* differs = now.conj != captured.conj ? "conj bit" : now.neg != captured.neg ? "neg bit" : "requires_grad";
+    const char* differs = now.conj != captured.conj ? "conj bit"
+                          : now.neg != captured.neg ? "neg bit"
+                                                    : "requires_grad";
     throw ReplayMismatch(name(i) + " has another " + differs + " than at the capture; capture it for this case too");
   }
 }
 
 void CheckSurroundings(const Program& program) {
   if (c10::GradMode::is_enabled()) {
-    throw ReplayMismatch("grad mode is enabled, and a replay computes no gradients; replay under torch.no_grad() or "
-                         "torch.inference_mode()");
+    throw ReplayMismatch(
+        "grad mode is enabled, and a replay computes no gradients; replay under torch.no_grad() or "
+        "torch.inference_mode()");
   }
   if (!(ThreadModes::Current().autocast == program.modes[0].autocast)) {
     throw ReplayMismatch("autocast is not as at the capture; capture it for this case too");

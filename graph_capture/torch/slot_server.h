@@ -11,7 +11,8 @@ namespace livepool {
 class SlotServer final : public RunObserver {
  public:
   // `in_place_inputs`: for each op the input whose slot its output takes, or -1.
-  SlotServer(Pass& pass, const std::vector<ValueId>& in_place_inputs) : pass_(pass), in_place_inputs_(in_place_inputs) {}
+  SlotServer(Pass& pass, const std::vector<ValueId>& in_place_inputs)
+      : pass_(pass), in_place_inputs_(in_place_inputs) {}
 
   void BeforeOp(OpIndex op, const std::vector<at::Tensor>& values) override {
     const ValueId input = in_place_inputs_[static_cast<std::size_t>(op)];
@@ -22,7 +23,8 @@ class SlotServer final : public RunObserver {
  private:
   // Where the storage of `tensor` starts, if nobody but the run's own list of values holds either.
   static const void* HeldAlone(const at::Tensor& tensor) {
-    return tensor.defined() && tensor.use_count() == 1 && tensor.storage().use_count() == 1 ? tensor.storage().data() : nullptr;
+    return tensor.defined() && tensor.use_count() == 1 && tensor.storage().use_count() == 1 ? tensor.storage().data()
+                                                                                            : nullptr;
   }
 
   Pass& pass_;

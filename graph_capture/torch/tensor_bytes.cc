@@ -33,7 +33,8 @@ bool SameBytes(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& 
   return true;
 }
 
-std::optional<Deviation> FindDeviation(const at::Tensor& replay, const at::Tensor& eager, const at::Tensor& again, double slack) {
+std::optional<Deviation> FindDeviation(const at::Tensor& replay, const at::Tensor& eager, const at::Tensor& again,
+                                       double slack) {
   const std::array tensors{OnHost(replay), OnHost(eager), OnHost(again)};
   std::array<at::Tensor, 3> numbers;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
@@ -50,7 +51,8 @@ std::optional<Deviation> FindDeviation(const at::Tensor& replay, const at::Tenso
   };
   Deviation deviation;
   for (std::size_t i = 0; i < count; ++i) {
-    if (const double noise = distance(1, 2, i); std::isfinite(noise)) deviation.noise = std::max(deviation.noise, noise);
+    if (const double noise = distance(1, 2, i); std::isfinite(noise))
+      deviation.noise = std::max(deviation.noise, noise);
   }
   bool found = false;
   for (std::size_t i = 0; i < count; ++i) {

@@ -23,7 +23,8 @@ struct Deviation {
 };
 // All of equal dtype and sizes. Where eager agrees with itself, byte for byte, the replay must agree too; elsewhere it
 // may be off by `slack` x noise. None if that holds for every element.
-std::optional<Deviation> FindDeviation(const at::Tensor& replay, const at::Tensor& eager, const at::Tensor& again, double slack);
+std::optional<Deviation> FindDeviation(const at::Tensor& replay, const at::Tensor& eager, const at::Tensor& again,
+                                       double slack);
 // A 64-bit hash of the bytes of all tensors, in order.
 std::uint64_t HashBytes(const std::vector<at::Tensor>& tensors);
 

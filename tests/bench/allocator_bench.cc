@@ -43,8 +43,9 @@ void RunPass(const PlannedPass& planned, c10::Allocator& allocator, Data& data, 
 }
 
 void CountPairs(benchmark::State& state) {
-  state.counters["pair"] = benchmark::Counter(static_cast<double>(PlannedPass::kSlots),
-                                              benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
+  state.counters["pair"] =
+      benchmark::Counter(static_cast<double>(PlannedPass::kSlots),
+                         benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
 }
 
 void Plain(benchmark::State& state, c10::Allocator& allocator, Bytes alignment) {
@@ -92,10 +93,12 @@ void Planned(benchmark::State& state, c10::Allocator& allocator, DeviceId device
   CountPairs(state);
 }
 
-void RegisterAll(const std::string& kind, c10::Allocator& native, c10::Allocator& ours, DeviceId device, Bytes alignment,
-                 StreamHandle stream) {
-  benchmark::RegisterBenchmark((kind + "/native").c_str(), [=, &native](auto& state) { Plain(state, native, alignment); });
-  benchmark::RegisterBenchmark((kind + "/unplanned").c_str(), [=, &ours](auto& state) { Plain(state, ours, alignment); });
+void RegisterAll(const std::string& kind, c10::Allocator& native, c10::Allocator& ours, DeviceId device,
+                 Bytes alignment, StreamHandle stream) {
+  benchmark::RegisterBenchmark((kind + "/native").c_str(),
+                               [=, &native](auto& state) { Plain(state, native, alignment); });
+  benchmark::RegisterBenchmark((kind + "/unplanned").c_str(),
+                               [=, &ours](auto& state) { Plain(state, ours, alignment); });
   benchmark::RegisterBenchmark((kind + "/planned").c_str(),
                                [=, &ours](auto& state) { Planned(state, ours, device, stream); });
   benchmark::RegisterBenchmark((kind + "/recorded").c_str(),

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "livepool/graph/memory_order.h"
-#include "livepool/plan/planner.h"
 #include "livepool/graph/packing.h"
+#include "livepool/plan/planner.h"
 
 namespace livepool {
 namespace {
@@ -20,7 +20,8 @@ using Json = nlohmann::json;
 constexpr Bytes kAlignment = 512;
 
 Bytes SizeOf(const std::string& dtype) {
-  static const std::map<std::string, Bytes> sizes{{"Half", 2}, {"BFloat16", 2}, {"Float", 4}, {"Int", 4}, {"Long", 8}, {"Double", 8}, {"Bool", 1}, {"Byte", 1}, {"Char", 1}};
+  static const std::map<std::string, Bytes> sizes{{"Half", 2},   {"BFloat16", 2}, {"Float", 4}, {"Int", 4}, {"Long", 8},
+                                                  {"Double", 8}, {"Bool", 1},     {"Byte", 1},  {"Char", 1}};
   return sizes.at(dtype);
 }
 
@@ -50,7 +51,8 @@ PassMemory Read(const Json& json) {
     value.storage_offset = description.at("offset").get<std::int64_t>();
   }
   for (const Json& op : json.at("ops")) {
-    Op& made = graph.ops.emplace_back(Op{.name = op.at("op").get<std::string>(), .pointwise = op.at("pw").get<int>() != 0});
+    Op& made =
+        graph.ops.emplace_back(Op{.name = op.at("op").get<std::string>(), .pointwise = op.at("pw").get<int>() != 0});
     for (const auto& [name, ids] : {std::pair{"in", &made.inputs}, {"out", &made.outputs}}) {
       for (const Json& id : op.at(name)) {
         if (id.get<ValueId>() >= 0) ids->push_back(id.get<ValueId>());  // -1: none
@@ -68,12 +70,14 @@ PassMemory Read(const Json& json) {
     if (!holds_tensor[i]) by_time.insert({buffers[i].at("death").get<Time>(), {TraceEvent::Kind::kFree, i}});
   }
   std::vector<std::vector<std::pair<TraceEvent::Kind, std::size_t>>> inside(graph.ops.size());
-  for (const auto& [time, event] : by_time) inside.at(buffers[event.second].at("op").get<std::size_t>()).push_back(event);
+  for (const auto& [time, event] : by_time)
+    inside.at(buffers[event.second].at("op").get<std::size_t>()).push_back(event);
   std::vector<AllocationIndex> index(buffers.size());
   std::vector<std::vector<std::size_t>> dies_after(graph.ops.size());
   const std::vector<OpIndex> last_use = graph.LastUseOfStorages();
   for (std::size_t i = 0; i < buffers.size(); ++i) {
-    if (holds_tensor[i] && last_use[i] >= 0 && static_cast<std::size_t>(last_use[i]) < graph.ops.size()) dies_after[static_cast<std::size_t>(last_use[i])].push_back(i);
+    if (holds_tensor[i] && last_use[i] >= 0 && static_cast<std::size_t>(last_use[i]) < graph.ops.size())
+      dies_after[static_cast<std::size_t>(last_use[i])].push_back(i);
   }
   Trace& trace = pass.trace;
   const auto now = [&] { return static_cast<Time>(trace.events.size()); };
@@ -89,7 +93,10 @@ PassMemory Read(const Json& json) {
         continue;
       }
       index[buffer] = static_cast<AllocationIndex>(trace.allocations.size());
-      trace.allocations.push_back({.size = graph.storages[buffer].size, .op = static_cast<OpIndex>(op), .birth = now(), .death = TraceAllocation::kNeverFreed});
+      trace.allocations.push_back({.size = graph.storages[buffer].size,
+                                   .op = static_cast<OpIndex>(op),
+                                   .birth = now(),
+                                   .death = TraceAllocation::kNeverFreed});
       pass.storage_of.push_back(holds_tensor[buffer] ? static_cast<StorageId>(buffer) : -1);
       trace.events.push_back({TraceEvent::Kind::kAlloc, index[buffer]});
     }
@@ -118,8 +125,8 @@ void PrintRow(const std::string& model, const PassMemory& pass) {
     const PassMemory found = order ? InOrder(pass, *order).value() : pass;
     const Bytes before = BoundOf(pass, in_place, kAlignment);
     const Bytes after = BoundOf(found, in_place, kAlignment);
-    std::printf(" %8.1f | %8.1f | %8.1f | %5.3f | %5.1f |", Mebibytes(before), Mebibytes(after), Mebibytes(ArenaOf(found, in_place)),
-                static_cast<double>(after) / static_cast<double>(before), ms);
+    std::printf(" %8.1f | %8.1f | %8.1f | %5.3f | %5.1f |", Mebibytes(before), Mebibytes(after),
+                Mebibytes(ArenaOf(found, in_place)), static_cast<double>(after) / static_cast<double>(before), ms);
   }
   std::printf("\n");
 }
@@ -128,8 +135,12 @@ void PrintRow(const std::string& model, const PassMemory& pass) {
 }  // namespace livepool
 
 int main() {
-  std::printf("|                        |       | without in-place slots                          | with in-place slots                             |\n");
-  std::printf("| model                  |   ops |    bound |  ordered |    arena | ratio |    ms |    bound |  ordered |    arena | ratio |    ms |\n");
+  std::printf(
+      "|                        |       | without in-place slots                          | with in-place slots        "
+      "                     |\n");
+  std::printf(
+      "| model                  |   ops |    bound |  ordered |    arena | ratio |    ms |    bound |  ordered |    "
+      "arena | ratio |    ms |\n");
   std::printf("|---|---|---|---|---|---|---|---|---|---|---|---|\n");
   int lines = 0;
   for (std::string line; std::getline(std::cin, line); ++lines) {

@@ -41,8 +41,9 @@ void ServeAndFree(benchmark::State& state) {
   Pool().Return(arena);
   for (PlannedArena* each : idle) Pool().Return(*each);
   if (misses > 0) state.SkipWithError("not everything was served");
-  state.counters["pair"] = benchmark::Counter(
-      static_cast<double>(PlannedPass::kSlots), benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
+  state.counters["pair"] =
+      benchmark::Counter(static_cast<double>(PlannedPass::kSlots),
+                         benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
 }
 BENCHMARK(ServeAndFree)->ArgName("idle")->Arg(0)->Arg(3);
 

@@ -9,8 +9,8 @@ namespace livepool {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::IsEmpty;
 using testing::GraphBuilder;
+using ::testing::IsEmpty;
 
 TEST(DependenciesTest, AReaderComesAfterTheMaker) {
   GraphBuilder b;
@@ -30,7 +30,8 @@ TEST(DependenciesTest, AWriterComesAfterReadersAndBeforeLaterOnes) {
   b.Op("read", {x}, {y});
   b.Op("write", {x}, {x}, {.writes = {x}});
   b.Op("read", {x}, {z});
-  EXPECT_THAT(Dependencies::Of(b.graph).successors, ElementsAre(ElementsAre(1, 2), ElementsAre(2), ElementsAre(3), IsEmpty()));
+  EXPECT_THAT(Dependencies::Of(b.graph).successors,
+              ElementsAre(ElementsAre(1, 2), ElementsAre(2), ElementsAre(3), IsEmpty()));
 }
 
 TEST(DependenciesTest, AViewIsNeededByWhoUsesItAndAWriteThroughItCounts) {

@@ -8,8 +8,8 @@
 namespace livepool {
 namespace {
 
-using ::testing::HasSubstr;
 using testing::GraphBuilder;
+using ::testing::HasSubstr;
 using Kind = NotGraphable::Kind;
 
 class GraphableTest : public ::testing::Test {

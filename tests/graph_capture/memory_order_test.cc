@@ -146,7 +146,8 @@ TEST(MemoryOrderTest, EveryOrderKeepsTheDependenciesAndLowersTheBound) {
     const Dependencies dependencies = Dependencies::Of(graph);
     for (std::size_t i = 0; i < graph.ops.size(); ++i) {
       ASSERT_LT(place[i], graph.ops.size());
-      for (const OpIndex after : dependencies.successors[i]) ASSERT_LT(place[i], place[static_cast<std::size_t>(after)]);
+      for (const OpIndex after : dependencies.successors[i])
+        ASSERT_LT(place[i], place[static_cast<std::size_t>(after)]);
     }
     EXPECT_LT(BoundOf(InOrder(pass, *order).value(), true, kAlignment), BoundOf(pass, true, kAlignment));
   }

@@ -40,7 +40,8 @@ TEST(SavedPlanTest, WhatIsNotServedIsSavedAsNeverFreed) {
   EXPECT_TRUE(saved.events.empty());
   EXPECT_EQ(saved.ops, 2);
   EXPECT_EQ(saved.allocations[0], run.allocations[0]);
-  for (const int i : {1, 2, 3}) EXPECT_EQ(saved.allocations[static_cast<std::size_t>(i)].death, TraceAllocation::kNeverFreed) << i;
+  for (const int i : {1, 2, 3})
+    EXPECT_EQ(saved.allocations[static_cast<std::size_t>(i)].death, TraceAllocation::kNeverFreed) << i;
 }
 
 TEST(SavedPlanTest, TheTableServesEachAllocationFromItsBirthToItsDeath) {
@@ -58,7 +59,8 @@ TEST(SavedPlanTest, TheTableServesEachAllocationFromItsBirthToItsDeath) {
 TEST(SavedPlanTest, TheFirstOpThatDiffersIsNamed) {
   const std::vector<std::string> ops{"aten::a -> Float[1]", "aten::b -> Float[1]"};
   EXPECT_EQ(DifferenceOfOps(ops, ops), "");
-  EXPECT_EQ(DifferenceOfOps(ops, {ops[0], "aten::c -> Float[1]"}), "op 1 was aten::b -> Float[1] and is aten::c -> Float[1]");
+  EXPECT_EQ(DifferenceOfOps(ops, {ops[0], "aten::c -> Float[1]"}),
+            "op 1 was aten::b -> Float[1] and is aten::c -> Float[1]");
   EXPECT_EQ(DifferenceOfOps(ops, {ops[0]}), "op 1 was aten::b -> Float[1], and the pass ends before it now");
   EXPECT_EQ(DifferenceOfOps({ops[0]}, ops), "op 1 is aten::b -> Float[1], and the pass had ended before it");
 }
@@ -89,11 +91,15 @@ INSTANTIATE_TEST_SUITE_P(
         BadPlan{"not as many ops as there are names", [](SavedPlan& s) { s.ops.pop_back(); }},
         BadPlan{"the calibration has -1 ops", [](SavedPlan& s) { s.calibration.ops = -1; }},
         BadPlan{"the calibration has 2000000000 ops", [](SavedPlan& s) { s.calibration.ops = 2'000'000'000; }},
-        BadPlan{"allocation 3 of the recorded run is in op 2 of 2", [](SavedPlan& s) { s.recorded.allocations[3].op = 2; }},
-        BadPlan{"allocation 0 of the calibration is in op -2", [](SavedPlan& s) { s.calibration.allocations[0].op = -2; }},
-        BadPlan{"allocation 1 of the recorded run is in an earlier op", [](SavedPlan& s) { s.recorded.allocations[0].op = 1; }},
+        BadPlan{"allocation 3 of the recorded run is in op 2 of 2",
+                [](SavedPlan& s) { s.recorded.allocations[3].op = 2; }},
+        BadPlan{"allocation 0 of the calibration is in op -2",
+                [](SavedPlan& s) { s.calibration.allocations[0].op = -2; }},
+        BadPlan{"allocation 1 of the recorded run is in an earlier op",
+                [](SavedPlan& s) { s.recorded.allocations[0].op = 1; }},
         BadPlan{"has 0 bytes", [](SavedPlan& s) { s.recorded.allocations[0].size = 0; }},
-        BadPlan{"allocation 1 of the calibration has", [](SavedPlan& s) {
+        BadPlan{"allocation 1 of the calibration has",
+                [](SavedPlan& s) {
                   for (TraceAllocation& each : s.calibration.allocations) each.size = Bytes{1} << 60;
                 }},
         BadPlan{"is not born after the one before it", [](SavedPlan& s) { s.recorded.allocations[1].birth = 1; }},

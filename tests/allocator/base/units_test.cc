@@ -38,7 +38,8 @@ TEST(ParseBytesTest, ReadsNumbersWithAndWithoutAUnit) {
 }
 
 TEST(ParseBytesTest, RefusesEverythingElse) {
-  for (const char* text : {"", " 8GiB", "8GB", "8G", "gib", "-1", "-0", "8GiBs", "8GiB ", "1e9", "inf", "nan", "8EiB", "0x10"}) {
+  for (const char* text :
+       {"", " 8GiB", "8GB", "8G", "gib", "-1", "-0", "8GiBs", "8GiB ", "1e9", "inf", "nan", "8EiB", "0x10"}) {
     EXPECT_EQ(ParseBytes(text), std::nullopt) << text;
   }
 }

@@ -31,15 +31,9 @@ const BadCase kBadCases[] = {
     {"SizeZero", [](auto& b) { b[1].size = 0; }, "buffer 5: size 0 is not positive; leave such buffers out"},
     {"SizeNegative", [](auto& b) { b[1].size = -4; }, "buffer 5: size -4 is not positive; leave such buffers out"},
     {"AlignmentZero", [](auto& b) { b[1].alignment = 0; }, "buffer 5: alignment 0 is not positive; 1 means none"},
-    {"EmptyLifetime",
-     [](auto& b) {
-       b[1].lifetime = {2, 2};
-     },
+    {"EmptyLifetime", [](auto& b) { b[1].lifetime = {2, 2}; },
      "buffer 5: lifetime [2, 2) is empty; its death must come after its birth"},
-    {"BackwardLifetime",
-     [](auto& b) {
-       b[1].lifetime = {2, 1};
-     },
+    {"BackwardLifetime", [](auto& b) { b[1].lifetime = {2, 1}; },
      "buffer 5: lifetime [2, 1) is empty; its death must come after its birth"},
     {"NegativeFixedOffset", [](auto& b) { b[0].fixed_offset = -8; }, "buffer 3: fixed offset -8 is negative"},
     {"UnalignedFixedOffset", [](auto& b) { b[0].fixed_offset = 6; },

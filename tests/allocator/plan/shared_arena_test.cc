@@ -155,11 +155,8 @@ const Mutation kMutations[] = {
      "missing plan: 1 plans for 2 passes"},
     {"FaultOfAPass", [](auto& p) { p.plans[1].offsets[0] = 0; }, PlanFault::kOverlap,
      "pass 1: overlap: buffer 2 in bytes [0, 3) alive [0, 3) and buffer 1 in bytes [0, 4) alive [0, 4)"},
-    {"SharedMoved",
-     [](auto& p) {
-       p.plans[1].offsets = {0, 3};
-     },
-     PlanFault::kShared, "shared: buffer 1 lies at 3 in pass 1 but at 0 before"},
+    {"SharedMoved", [](auto& p) { p.plans[1].offsets = {0, 3}; }, PlanFault::kShared,
+     "shared: buffer 1 lies at 3 in pass 1 but at 0 before"},
     {"HeightTooLow", [](auto& p) { p.height = 14; }, PlanFault::kHeight,
      "height: the plan says 14 but the highest pass has 15"},
     {"HeightTooHigh", [](auto& p) { p.height = 16; }, PlanFault::kHeight,

@@ -98,8 +98,8 @@ const std::vector<NamedProblem>& HandMadeProblems() {
          {.id = 9, .lifetime = {3, 6}, .size = 1},
          {.id = 10, .lifetime = {6, 12}, .size = 1}}}},
 
-      // The bound is 9, in three places (1, 3 and 7; 2, 3, 5 and 7; 2, 6, 7 and 8). But no plan is lower than 10: trying
-      // all sequences of the eight says so.
+      // The bound is 9, in three places (1, 3 and 7; 2, 3, 5 and 7; 2, 6, 7 and 8). But no plan is lower than 10:
+      // trying all sequences of the eight says so.
       {"AboveTheBound",
        {{{.id = 1, .lifetime = {5, 8}, .size = 5},
          {.id = 2, .lifetime = {8, 11}, .size = 2},

@@ -49,11 +49,8 @@ const Mutation kMutations[] = {
      "bad buffer: buffer 4 has size 0"},
     {"AlignmentZero", [](Case& c) { c.problem.buffers[3].alignment = 0; }, PlanFault::kBadBuffer,
      "bad buffer: buffer 4 has alignment 0"},
-    {"EmptyLifetime",
-     [](Case& c) {
-       c.problem.buffers[3].lifetime = {5, 5};
-     },
-     PlanFault::kBadBuffer, "bad buffer: buffer 4 has the empty lifetime [5, 5)"},
+    {"EmptyLifetime", [](Case& c) { c.problem.buffers[3].lifetime = {5, 5}; }, PlanFault::kBadBuffer,
+     "bad buffer: buffer 4 has the empty lifetime [5, 5)"},
     {"DuplicateId", [](Case& c) { c.problem.buffers[3].id = 1; }, PlanFault::kBadBuffer,
      "bad buffer: buffer 1 has the id of another buffer"},
     {"OffsetMissing", [](Case& c) { c.plan.offsets.pop_back(); }, PlanFault::kMissingOffset,

@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "allocator/backend/fake_backend.h"
 #include "allocator/backend/failure_walk.h"
+#include "allocator/backend/fake_backend.h"
 #include "allocator/backend/stopping_backend.h"
 #include "livepool/backend/cuda_backend.h"
 #include "livepool/backend/host_backend.h"
@@ -192,8 +192,7 @@ TEST(ArenaRaceTest, APassThatPinsDuringATrimGetsItsMemoryBack) {
 TEST(ArenaRaceTest, TwoThreadsNeverMapTheSameBytes) {
   StoppingBackend backend;
   Arena arena(backend, 1_MiB);
-  RunBeside(
-      backend, StoppingBackend::Call::kMap, [&] { arena.Grow(64_KiB); }, [&] { arena.Grow(128_KiB); });
+  RunBeside(backend, StoppingBackend::Call::kMap, [&] { arena.Grow(64_KiB); }, [&] { arena.Grow(128_KiB); });
   EXPECT_EQ(arena.mapped(), 128_KiB);
   EXPECT_EQ(backend.memory().mapped(), 128_KiB);
   EXPECT_THAT(backend.memory().misuse(), testing::IsEmpty());

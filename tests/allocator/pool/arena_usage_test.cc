@@ -11,11 +11,11 @@
 namespace livepool {
 namespace {
 
-using testing::FakePool;
-using testing::OneOpEach;
 using ::testing::ElementsAre;
+using testing::FakePool;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using testing::OneOpEach;
 using ::testing::ThrowsMessage;
 
 class ArenaUsageTest : public ::testing::Test {
@@ -36,12 +36,12 @@ TEST_F(ArenaUsageTest, CountsWhatIsLiveAndTheMostOfIt) {
   std::byte* const a = Serve(0);
   std::byte* const b = Serve(1);
   Free(b);
-  EXPECT_EQ(arena_.Usage(), (ArenaUsage{.live_bytes = 128, .peak_bytes = 192, .served_bytes = 192, .live = 1,
-                                        .peak = 2, .served = 2}));
+  EXPECT_EQ(arena_.Usage(),
+            (ArenaUsage{.live_bytes = 128, .peak_bytes = 192, .served_bytes = 192, .live = 1, .peak = 2, .served = 2}));
   Free(a);
   Free(Serve(2));
-  EXPECT_EQ(arena_.Usage(), (ArenaUsage{.live_bytes = 0, .peak_bytes = 192, .served_bytes = 256, .live = 0,
-                                        .peak = 2, .served = 3}));
+  EXPECT_EQ(arena_.Usage(),
+            (ArenaUsage{.live_bytes = 0, .peak_bytes = 192, .served_bytes = 256, .live = 0, .peak = 2, .served = 3}));
 }
 
 TEST_F(ArenaUsageTest, TheNextPassHasAPeakOfItsOwn) {
@@ -58,8 +58,8 @@ TEST_F(ArenaUsageTest, TheNextPassHasAPeakOfItsOwn) {
 TEST_F(ArenaUsageTest, AnInPlacePairIsTwoAllocationsOnTheSameBytes) {
   std::byte* const slot = Serve(0);
   ASSERT_EQ(Serve(0, /*join=*/true), slot);
-  EXPECT_EQ(arena_.Usage(), (ArenaUsage{.live_bytes = 128, .peak_bytes = 128, .served_bytes = 128, .live = 2,
-                                        .peak = 2, .served = 2}));
+  EXPECT_EQ(arena_.Usage(),
+            (ArenaUsage{.live_bytes = 128, .peak_bytes = 128, .served_bytes = 128, .live = 2, .peak = 2, .served = 2}));
   Free(slot);
   EXPECT_EQ(arena_.Usage().live_bytes, 128);
   Free(slot);

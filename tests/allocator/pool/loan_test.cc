@@ -93,7 +93,8 @@ TEST_F(LoanTest, OtherThreadsTakeAnotherArena) {
 TEST_F(LoanTest, OfAThreadThatIsGoneItLastsAsLongAsTheTensor) {
   std::shared_ptr<SlotLoan> tensor;
   OnAnotherThread([&] { tensor = RunPass(); });
-  for (int i = 0; i < 3; ++i) OnAnotherThread([&] { EXPECT_NE(NextPass(), arena_) << "also a thread at the same address"; });
+  for (int i = 0; i < 3; ++i)
+    OnAnotherThread([&] { EXPECT_NE(NextPass(), arena_) << "also a thread at the same address"; });
   EXPECT_NE(NextPass(), arena_);
   EXPECT_FALSE(tensor->ended_by);
 }
@@ -137,8 +138,8 @@ TEST_F(LoanTest, OfNoBytesEndsWithTheNextPassToo) {
   EXPECT_TRUE(loan->over);
 }
 
-// The tensor's deleter and the next pass at the same moment: the slot is freed once, and never while the tensor's own free
-// is under way.
+// The tensor's deleter and the next pass at the same moment: the slot is freed once, and never while the tensor's own
+// free is under way.
 TEST_F(LoanTest, TheTensorAndTheNextPassMayMeet) {
   for (int i = 0; i < 300; ++i) {
     auto tensor = RunPass();

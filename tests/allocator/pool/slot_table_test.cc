@@ -59,16 +59,8 @@ const Fault kFaults[] = {
     Fault{"FirstOpStartsLate", [](SlotTable& t) { t.first_of_op.front() = 1; }, "does not cover"},
     Fault{"LastOpEndsEarly", [](SlotTable& t) { t.first_of_op.back() = 3; }, "does not cover"},
     Fault{"LastOpEndsLate", [](SlotTable& t) { t.first_of_op.back() = 5; }, "does not cover"},
-    Fault{"OpsDescend",
-          [](SlotTable& t) {
-            t.first_of_op = {0, 3, 2, 4};
-          },
-          "descends at op 2"},
-    Fault{"OpStartsBehindTheEnd",
-          [](SlotTable& t) {
-            t.first_of_op = {0, 5, 4};
-          },
-          "descends at op 2"},
+    Fault{"OpsDescend", [](SlotTable& t) { t.first_of_op = {0, 3, 2, 4}; }, "descends at op 2"},
+    Fault{"OpStartsBehindTheEnd", [](SlotTable& t) { t.first_of_op = {0, 5, 4}; }, "descends at op 2"},
     Fault{"NegativeOffset", [](SlotTable& t) { t.ranges[0].offset = -64; }, "leaves the arena"},
     Fault{"EmptyRange", [](SlotTable& t) { t.ranges[1].size = 0; }, "leaves the arena"},
     Fault{"RangeAboveTheHeight", [](SlotTable& t) { t.height = 191; }, "leaves the arena"},

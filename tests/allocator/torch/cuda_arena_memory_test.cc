@@ -22,7 +22,10 @@ class ArenaMemoryTest : public testing::Test {
   CudaStats stats_{upstream_, 0, [] { return ArenaUsage(); }};
   MemoryLimit limit_{upstream_, FakeMachine::kMachine, 0};
   std::vector<const std::byte*> waited_;
-  ArenaMemory memory_{FakeDriver::table(), 0, stats_, limit_,
+  ArenaMemory memory_{FakeDriver::table(),
+                      0,
+                      stats_,
+                      limit_,
                       {.wait_idle =
                            [this](const std::byte* address) {
                              EXPECT_TRUE(driver_.IsAccessible(address));

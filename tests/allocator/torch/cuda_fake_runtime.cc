@@ -23,7 +23,8 @@ cudaError_t cudaSetDevice(int) { return cudaSuccess; }
 cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) { return *least = *greatest = 0, cudaSuccess; }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   *properties = {};
-  properties->totalGlobalMem = std::size_t{8} << 30;  // what an arena reserves; fake driver and upstream say what there is
+  properties->totalGlobalMem = std::size_t{8}
+                               << 30;  // what an arena reserves; fake driver and upstream say what there is
   return cudaSuccess;
 }
 cudaError_t cudaGetLastError() { return cudaSuccess; }

@@ -22,8 +22,8 @@ class FakeUpstream : public c10_compat::CUDAAllocator {
   Bytes total = 1_GiB;
   std::vector<c10_compat::SegmentInfo> segments;
   std::vector<std::vector<c10_compat::TraceEntry>> traces;
-  std::vector<void*> freed;                          // by raw_delete
-  c10::DeleterFnPtr stream_recorded_on = nullptr;    // the deleter of the last DataPtr of recordStream
+  std::vector<void*> freed;                        // by raw_delete
+  c10::DeleterFnPtr stream_recorded_on = nullptr;  // the deleter of the last DataPtr of recordStream
   std::vector<c10_compat::OutOfMemoryObserver> observers;
   int fail_next = 0;  // so many requests run out of memory
 

@@ -310,9 +310,10 @@ TEST_F(CudaPlannedTest, TheMemoryHistoryHasSlotsBetweenUpstreamsEntries) {
   EndPass();
   const auto slot = reinterpret_cast<std::size_t>(At(0));
   const std::vector<TraceEntry> trace = base_.snapshot().device_traces.at(0);
-  EXPECT_THAT(Actions(trace), ElementsAre(std::pair(TraceEntry::ALLOC, 1U), std::pair(TraceEntry::ALLOC, slot),
-                                          std::pair(TraceEntry::FREE_REQUESTED, slot),
-                                          std::pair(TraceEntry::FREE_COMPLETED, slot), std::pair(TraceEntry::ALLOC, 1U)));
+  EXPECT_THAT(Actions(trace),
+              ElementsAre(std::pair(TraceEntry::ALLOC, 1U), std::pair(TraceEntry::ALLOC, slot),
+                          std::pair(TraceEntry::FREE_REQUESTED, slot), std::pair(TraceEntry::FREE_COMPLETED, slot),
+                          std::pair(TraceEntry::ALLOC, 1U)));
   EXPECT_EQ(trace[1].size_, static_cast<std::size_t>(2_MiB));
   EXPECT_NE(trace[1].context_, nullptr);
   EXPECT_EQ(trace[2].context_, nullptr) << "stacks of frees are for RecordContext::ALL";

@@ -29,8 +29,8 @@
 namespace livepool {
 namespace {
 
-using ::testing::HasSubstr;
 using testing::CountingUpstream;
+using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 
 class SavedPlansTest : public ::testing::Test {
@@ -47,7 +47,9 @@ class SavedPlansTest : public ::testing::Test {
   void TearDown() override { fs::remove_all(folder_); }
 
   // As another process would begin. Without plans a signature is captured at its third call.
-  Wrapped New(Callable callable) const { return Wrap(std::move(callable), {.capture_after = 3, .state = state_, .name = "net"}); }
+  Wrapped New(Callable callable) const {
+    return Wrap(std::move(callable), {.capture_after = 3, .state = state_, .name = "net"});
+  }
   Wrapped New() const { return New(net_); }
 
   // Saves the plans of the net for inputs of so many rows each.
@@ -201,7 +203,8 @@ TEST_F(SavedPlansTest, AnotherPassIsPlannedAnewAndRight) {
     EXPECT_TRUE(wrapped(x)[0].equal(other(x)[0]));
   }
   EXPECT_FALSE(OnlyGraph(wrapped).as_saved);
-  EXPECT_EQ(OnlyGraph(wrapped).not_as_saved, "op 3 was aten::gelu -> Float[32, 2048] and is aten::relu -> Float[32, 2048]");
+  EXPECT_EQ(OnlyGraph(wrapped).not_as_saved,
+            "op 3 was aten::gelu -> Float[32, 2048] and is aten::relu -> Float[32, 2048]");
 }
 
 TEST_F(SavedPlansTest, ARefusalBeforeTheOrdinaryTimeIsNotTheLastWord) {
@@ -287,7 +290,8 @@ TEST_F(SavedPlansTest, WhatIsNoFileOfPlansIsRefused) {
   ExpectRefused<InvalidInput>("it is empty");
   Write(std::string(1 << 20, '['));
   ExpectRefused<InvalidInput>("nested too deeply");
-  for (const char* text : {"id,lower,upper,size\n0,0,1,64\n", "{\"format\": \"another\"}\n", "[1]\n", "\x80\x02}q\n", "\n\n"}) {
+  for (const char* text :
+       {"id,lower,upper,size\n0,0,1,64\n", "{\"format\": \"another\"}\n", "[1]\n", "\x80\x02}q\n", "\n\n"}) {
     Write(text);
     ExpectRefused<InvalidInput>("it is no file of livepool's plans");
   }
@@ -303,10 +307,12 @@ TEST_F(SavedPlansTest, OtherFormatsTorchesAndModulesAreRefused) {
   ExpectRefused<PlansRefused>("saved under torch 1.");
   Write(good);
   Edit("between Float[2048, 2048] on cpu", "between Float[2048, 2048] on cuda");
-  ExpectRefused<PlansRefused>("'between Float[2048, 2048] on cuda' stood where this one has 'between Float[2048, 2048] on cpu'");
+  ExpectRefused<PlansRefused>(
+      "'between Float[2048, 2048] on cuda' stood where this one has 'between Float[2048, 2048] on cpu'");
   Write(good);
   Edit("\"in Float[64, 2048] on cpu\",", "");
-  ExpectRefused<PlansRefused>("'between Float[2048, 2048] on cpu' stood where this one has 'in Float[64, 2048] on cpu'");
+  ExpectRefused<PlansRefused>(
+      "'between Float[2048, 2048] on cpu' stood where this one has 'in Float[64, 2048] on cpu'");
 }
 
 TEST_F(SavedPlansTest, CountsThatAreNotTrueAreRefused) {
@@ -344,7 +350,9 @@ TEST_F(SavedPlansTest, APlanThatOverlapsIsRefused) {
   const std::string text = Text();
   const std::size_t begin = text.find("\"offset\":[") + 10;
   const std::size_t end = text.find(']', begin);
-  const auto count = std::count(text.begin() + static_cast<std::ptrdiff_t>(begin), text.begin() + static_cast<std::ptrdiff_t>(end), ',') + 1;
+  const auto count = std::count(text.begin() + static_cast<std::ptrdiff_t>(begin),
+                                text.begin() + static_cast<std::ptrdiff_t>(end), ',') +
+                     1;
   std::string zeros = "0";
   for (std::ptrdiff_t i = 1; i < count; ++i) zeros += ",0";
   Write(text.substr(0, begin) + zeros + text.substr(end));
@@ -366,12 +374,21 @@ TEST_F(SavedPlansTest, DamagedFilesAreRefusedOrHarmless) {
       const std::size_t at = below(text.size());
       const std::size_t length = std::min(below(40), text.size() - at);
       switch (below(5)) {
-        case 0: text[at] = static_cast<char>(below(256)); break;
-        case 1: text.erase(at, length); break;
-        case 2: text.insert(at, text.substr(below(text.size()), 40)); break;
-        case 3: text.insert(at, std::array{"-", "9", "e", "[", "\"", "99999999999999999999", "0.5", "null"}[below(8)]); break;
+        case 0:
+          text[at] = static_cast<char>(below(256));
+          break;
+        case 1:
+          text.erase(at, length);
+          break;
+        case 2:
+          text.insert(at, text.substr(below(text.size()), 40));
+          break;
+        case 3:
+          text.insert(at, std::array{"-", "9", "e", "[", "\"", "99999999999999999999", "0.5", "null"}[below(8)]);
+          break;
         default:  // another digit: most likely to be read
-          if (const std::size_t digit = text.find_first_of("0123456789", at); digit != std::string::npos) text[digit] = static_cast<char>('0' + below(10));
+          if (const std::size_t digit = text.find_first_of("0123456789", at); digit != std::string::npos)
+            text[digit] = static_cast<char>('0' + below(10));
       }
     }
     Write(text);

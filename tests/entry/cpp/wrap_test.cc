@@ -35,7 +35,9 @@ class WrapTest : public ::testing::Test {
 
   c10::NoGradGuard no_grad_;
   at::Tensor weight_ = at::randn({8, 8});
-  Callable mlp_ = [this](const Tensors& in) { return Tensors{at::matmul(at::gelu(at::matmul(in[0], weight_)), weight_)}; };
+  Callable mlp_ = [this](const Tensors& in) {
+    return Tensors{at::matmul(at::gelu(at::matmul(in[0], weight_)), weight_)};
+  };
   WrapOptions options_{.capture_after = 1, .state = {{"weight", weight_}}, .name = "mlp"};
 };
 
@@ -51,7 +53,8 @@ TEST_F(WrapTest, CapturesEachSignatureOnceAndReplaysIt) {
   EXPECT_EQ(report.as_is.at("not seen often enough yet"), 2);
   EXPECT_EQ(report.signatures[1].graph->misses, 0);
   EXPECT_GT(report.signatures[1].graph->hits, 0);
-  EXPECT_THAT(report.ToText(), HasSubstr("callable: 6 calls replayed\n  (Float[2, 8]) 3 ops, 3 buffers, bound 64 B, arena 64 B"));
+  EXPECT_THAT(report.ToText(),
+              HasSubstr("callable: 6 calls replayed\n  (Float[2, 8]) 3 ops, 3 buffers, bound 64 B, arena 64 B"));
 }
 
 // A tensor that says, when it is freed, whether that is inside a pass.
@@ -230,14 +233,16 @@ TEST_F(WrapTest, SeveralThreadsGetTheirOwnResults) {
 TEST_F(WrapTest, AWrappedCallableInsideACaptureRunsAsItIs) {
   const Wrapped inner = Wrap(mlp_, options_);
   for (int i = 0; i < 3; ++i) inner({at::randn({2, 8})});
-  const auto graph = Capture([&](const Tensors& in) { return Tensors{inner(in)[0] + 1}; }, {at::randn({2, 8})}, {.state = options_.state});
+  const auto graph = Capture([&](const Tensors& in) { return Tensors{inner(in)[0] + 1}; }, {at::randn({2, 8})},
+                             {.state = options_.state});
   EXPECT_EQ(graph->Report().ops, 4);
   const at::Tensor x = at::randn({2, 8});
   EXPECT_TRUE(graph->Replay({x})[0].equal(mlp_({x})[0] + 1));
 }
 
 TEST_F(WrapTest, ATorchNnModule) {
-  torch::nn::Sequential net(torch::nn::Linear(8, 16), torch::nn::GELU(), torch::nn::Dropout(0.5), torch::nn::Linear(16, 4));
+  torch::nn::Sequential net(torch::nn::Linear(8, 16), torch::nn::GELU(), torch::nn::Dropout(0.5),
+                            torch::nn::Linear(16, 4));
   net->eval();
   const Wrapped wrapped = Wrap(net, {.capture_after = 1});
   const Callable plain = [&](const Tensors& in) { return Tensors{net->forward(in[0])}; };

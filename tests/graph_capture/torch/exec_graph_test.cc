@@ -102,8 +102,10 @@ TEST_F(ExecGraphTest, RefusesReplacedState) {
 TEST_F(ExecGraphTest, NamesTheArgumentThatDiffers) {
   const auto graph = Capture(mlp_, {at::randn({16, 64})}, options_);
   EXPECT_THAT([&] { graph->Replay({at::randn({8, 64})}); },
-              ThrowsMessage<ReplayMismatch>(::testing::AllOf(HasSubstr("argument 'x'"), HasSubstr("[8, 64]"), HasSubstr("[16, 64]"))));
-  EXPECT_THAT([&] { graph->Replay({at::randn({16, 64}).to(at::kDouble)}); }, ThrowsMessage<ReplayMismatch>(HasSubstr("Double")));
+              ThrowsMessage<ReplayMismatch>(
+                  ::testing::AllOf(HasSubstr("argument 'x'"), HasSubstr("[8, 64]"), HasSubstr("[16, 64]"))));
+  EXPECT_THAT([&] { graph->Replay({at::randn({16, 64}).to(at::kDouble)}); },
+              ThrowsMessage<ReplayMismatch>(HasSubstr("Double")));
   EXPECT_THAT([&] { graph->Replay({}); }, ThrowsMessage<ReplayMismatch>(HasSubstr("0 tensor arguments")));
   EXPECT_THAT([&] { graph->Replay({at::Tensor()}); }, ThrowsMessage<ReplayMismatch>(HasSubstr("undefined")));
   const at::Tensor x = at::randn({16, 64});
@@ -143,7 +145,8 @@ TEST_F(ExecGraphTest, TheStateOfAModuleIsItsParametersAndBuffersByName) {
 
 TEST_F(ExecGraphTest, RefusesAHiddenInputAndNamesTheOp) {
   EXPECT_THAT([&] { Capture(mlp_, {at::randn({16, 64})}); },  // the weight is not declared
-              ThrowsMessage<CaptureRefused>(::testing::AllOf(HasSubstr("aten::matmul"), HasSubstr("[64, 64]"), HasSubstr("hidden input"))));
+              ThrowsMessage<CaptureRefused>(
+                  ::testing::AllOf(HasSubstr("aten::matmul"), HasSubstr("[64, 64]"), HasSubstr("hidden input"))));
 }
 
 TEST_F(ExecGraphTest, RefusesBytesThatNoOpHasWritten) {
@@ -152,7 +155,8 @@ TEST_F(ExecGraphTest, RefusesBytesThatNoOpHasWritten) {
     table.mutable_data_ptr<float>()[0] = 1;  // behind the dispatcher's back
     return Tensors{at::add(in[0], table)};
   };
-  EXPECT_THAT([&] { Capture(fn, {at::randn({4})}); }, ThrowsMessage<CaptureRefused>(HasSubstr("no recorded op has written")));
+  EXPECT_THAT([&] { Capture(fn, {at::randn({4})}); },
+              ThrowsMessage<CaptureRefused>(HasSubstr("no recorded op has written")));
 }
 
 TEST_F(ExecGraphTest, GuardsWhatTheHostReads) {
@@ -162,12 +166,14 @@ TEST_F(ExecGraphTest, GuardsWhatTheHostReads) {
   const at::Tensor x = at::full({8}, 2.0);
   const auto graph = Capture(fn, {x});
   EXPECT_TRUE(graph->Replay({x})[0].equal(x));
-  EXPECT_THAT([&] { graph->Replay({at::full({8}, -2.0)}); }, ThrowsMessage<GuardFailed>(HasSubstr("_local_scalar_dense")));
+  EXPECT_THAT([&] { graph->Replay({at::full({8}, -2.0)}); },
+              ThrowsMessage<GuardFailed>(HasSubstr("_local_scalar_dense")));
   EXPECT_TRUE(graph->Replay({x})[0].equal(x));
 }
 
 TEST_F(ExecGraphTest, AnOpsOwnErrorComesThroughUnchanged) {
-  EXPECT_THROW(Capture([](const Tensors& in) { return Tensors{at::matmul(in[0], in[0])}; }, {at::randn({2, 3})}), c10::Error);
+  EXPECT_THROW(Capture([](const Tensors& in) { return Tensors{at::matmul(in[0], in[0])}; }, {at::randn({2, 3})}),
+               c10::Error);
   const auto graph = Capture(mlp_, {at::randn({16, 64})}, options_);
   EXPECT_NO_THROW(graph->Replay({at::randn({16, 64})}));
 }

@@ -1,4 +1,5 @@
-// The search for a better plan after a capture, on the CPU. How plans are swapped: tests/graph_capture/served_plan_test.cc.
+// The search for a better plan after a capture, on the CPU. How plans are swapped:
+// tests/graph_capture/served_plan_test.cc.
 #include <ATen/ops/full.h>
 #include <ATen/ops/randn.h>
 #include <c10/core/GradMode.h>
@@ -93,7 +94,8 @@ TEST_F(PlannedProgramTest, TheSearchGoesOnAfterTheCaptureAndTheArenaShrinks) {
 TEST_F(PlannedProgramTest, NoSearchIfTheOptionIsOff) {
   const std::optional<Problem> hard = HardProblem();
   ASSERT_TRUE(hard);
-  const auto graph = Capture(PassOf(*hard), {at::randn({16})}, {.fold_constants = false, .order_for_memory = false, .search_in_background = false});
+  const auto graph = Capture(PassOf(*hard), {at::randn({16})},
+                             {.fold_constants = false, .order_for_memory = false, .search_in_background = false});
   EXPECT_GT(graph->Report().arena_bytes, graph->Report().lower_bound_bytes);
   EXPECT_FALSE(graph->Report().searching);
 }

@@ -22,8 +22,8 @@ class SavedPlans {
   };
 
   // Reads what Write has written for a module with this `state`. Throws, naming `path`: InvalidInput if it cannot be
-  // read or is damaged, InvalidPlan if a plan in it breaks a rule, PlansRefused if it is sound but not for this livepool,
-  // torch or module. Whatever the bytes, what it returns can be served.
+  // read or is damaged, InvalidPlan if a plan in it breaks a rule, PlansRefused if it is sound but not for this
+  // livepool, torch or module. Whatever the bytes, what it returns can be served.
   static SavedPlans Read(const std::string& path, const std::vector<std::pair<std::string, at::Tensor>>& state);
   // Writes all plans to a new file, which takes the place of `path` once it is complete. Throws InvalidInput if that
   // fails, or if there are no plans.

@@ -36,8 +36,8 @@ struct WrapOptions {
   // What a plain callable owns (see CaptureOptions). A module's own tensors are found.
   NamedTensors state;
   std::string name = "callable";  // in messages
-  // Of the graphs (see CaptureOptions). What a replay returns is on loan with outputs in the arena; what the callable itself
-  // returns never is.
+  // Of the graphs (see CaptureOptions). What a replay returns is on loan with outputs in the arena; what the callable
+  // itself returns never is.
   CaptureOptions::Mode mode = CaptureOptions::Mode::kReplay;
   bool outputs_in_arena = false;
 };
@@ -47,7 +47,7 @@ struct SignatureReport {
   std::string refusal;         // why it never gets a graph; empty otherwise
   std::int64_t sightings = 0;  // calls that ran as they are since it last had a graph
   std::int64_t captures = 0;
-  std::int64_t given_up = 0;   // replays of this graph that did not come to their end
+  std::int64_t given_up = 0;  // replays of this graph that did not come to their end
   std::optional<GraphReport> graph;
 };
 
@@ -85,18 +85,19 @@ class Wrapped {
   Wrapped(WrapSource<Tensors(const Tensors&)> source, const WrapOptions& options);
   // Throws what the callable throws, and nothing of livepool's own.
   Tensors operator()(const Tensors& inputs) const;
-  // The same, and takes the tensors over (pass std::move(inputs)): where a replay that cannot be given up serves the call,
-  // one that nobody else holds is freed after the last op that uses it. What fails inside that replay is the caller's.
+  // The same, and takes the tensors over (pass std::move(inputs)): where a replay that cannot be given up serves the
+  // call, one that nobody else holds is freed after the last op that uses it. What fails inside that replay is the
+  // caller's.
   Tensors Consume(Tensors inputs) const;
   WrapReport Explain() const;
 
   // Writes the plans of all signatures that have a graph, and of those that were loaded, to a file; returns how many.
   // Throws InvalidInput if there are none, or if the file cannot be written; what was there is then still there.
   std::size_t SavePlans(const std::string& path) const;
-  // Takes the plans that SavePlans has written, in this process or another one: a signature with a plan is captured at its
-  // first call, in the plan's memory. What was loaded before is forgotten. Returns how many there are. Throws InvalidInput
-  // if it cannot be read or is damaged, InvalidPlan if a plan in it is wrong, PlansRefused if it is not for this module
-  // (its parameters and buffers), this torch or this livepool.
+  // Takes the plans that SavePlans has written, in this process or another one: a signature with a plan is captured at
+  // its first call, in the plan's memory. What was loaded before is forgotten. Returns how many there are. Throws
+  // InvalidInput if it cannot be read or is damaged, InvalidPlan if a plan in it is wrong, PlansRefused if it is not
+  // for this module (its parameters and buffers), this torch or this livepool.
   std::size_t LoadPlans(const std::string& path) const;
 
  private:
@@ -147,7 +148,8 @@ template <typename Holder, std::size_t... Arity>
 Tensors Forward(Holder& module, const Tensors& in, std::index_sequence<Arity...>) {
   Tensors out;
   if (!(TryForward(module, in, out, std::make_index_sequence<Arity>()) || ...)) {
-    throw InvalidInput("forward() of this module does not take " + std::to_string(in.size()) + " tensors; wrap a callable that calls it");
+    throw InvalidInput("forward() of this module does not take " + std::to_string(in.size()) +
+                       " tensors; wrap a callable that calls it");
   }
   return out;
 }
@@ -155,9 +157,15 @@ Tensors Forward(Holder& module, const Tensors& in, std::index_sequence<Arity...>
 inline constexpr std::size_t kMostInputs = 8;
 
 template <typename T>
-concept ModuleHolder = requires(const T& module) { module->is_training(); module->named_parameters(); };
+concept ModuleHolder = requires(const T& module) {
+  module->is_training();
+  module->named_parameters();
+};
 template <typename T>
-concept ScriptModule = requires(T module) { module.is_training(); module.get_method("forward"); };
+concept ScriptModule = requires(T module) {
+  module.is_training();
+  module.get_method("forward");
+};
 
 }  // namespace detail
 
@@ -166,7 +174,9 @@ template <typename Function>
   requires(!detail::ModuleHolder<Function> && !detail::ScriptModule<Function>)
 Wrapped Wrap(Function function, const WrapOptions& options = {}) {
   Callable fn = std::move(function);
-  return Wrapped({.run = std::move(fn), .state = [state = options.state] { return state; }, .training = [] { return false; }}, options);
+  return Wrapped(
+      {.run = std::move(fn), .state = [state = options.state] { return state; }, .training = [] { return false; }},
+      options);
 }
 
 // A torch::nn module holder whose forward() takes up to 8 tensors and returns tensors (in tuples or vectors: they
@@ -174,7 +184,10 @@ Wrapped Wrap(Function function, const WrapOptions& options = {}) {
 template <detail::ModuleHolder Holder>
 Wrapped Wrap(Holder module, WrapOptions options = {}) {
   if (options.name == WrapOptions().name) options.name = module->name();
-  return Wrapped({.run = [module](const Tensors& in) mutable { return detail::Forward(module, in, std::make_index_sequence<detail::kMostInputs + 1>()); },
+  return Wrapped({.run =
+                      [module](const Tensors& in) mutable {
+                        return detail::Forward(module, in, std::make_index_sequence<detail::kMostInputs + 1>());
+                      },
                   .state = [module] { return StateOf(*module); },
                   .training = [module] { return IsTraining(*module); }},
                  options);

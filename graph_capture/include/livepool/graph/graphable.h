@@ -10,13 +10,13 @@ namespace livepool {
 
 struct NotGraphable {
   enum class Kind {
-    kDependsOnData,  // the host reads a result, or sizes depend on data
-    kMakesHostBytes, // an op gives a tensor on the host, which a launch would not make
-    kReadsHostBytes, // an op reads a tensor on the host that is no constant number
-    kInputOnHost,    // an argument on the host is read: a launch would use the capture's
-    kReturnsHost,    // an output is on the host
+    kDependsOnData,     // the host reads a result, or sizes depend on data
+    kMakesHostBytes,    // an op gives a tensor on the host, which a launch would not make
+    kReadsHostBytes,    // an op reads a tensor on the host that is no constant number
+    kInputOnHost,       // an argument on the host is read: a launch would use the capture's
+    kReturnsHost,       // an output is on the host
     kInputsShareBytes,  // two arguments lie on one storage
-    kInputLayout,    // an argument that begins inside its storage is viewed by as_strided
+    kInputLayout,       // an argument that begins inside its storage is viewed by as_strided
   };
   Kind kind = Kind::kDependsOnData;
   OpIndex op = -1;     // the op that stands in the way; -1: none does

@@ -29,18 +29,19 @@ struct SavedPlan {
   friend bool operator==(const SavedPlan&, const SavedPlan&) = default;
 };
 
-// `run` as it is saved: without its events, and with what is not served (on another stream, or between ops) never freed.
+// `run` as it is saved: without its events, and with what is not served (on another stream, or between ops) never
+// freed.
 Trace AllocationsOf(const Trace& run);
 
-// The table that serves a run with the allocations of `run`, each from its birth to its death. What was not freed in the
-// run goes upstream. Throws InvalidInput if the sizes cannot be added up.
+// The table that serves a run with the allocations of `run`, each from its birth to its death. What was not freed in
+// the run goes upstream. Throws InvalidInput if the sizes cannot be added up.
 SlotTable TableOf(const Trace& run, Bytes alignment);
 
 // In what `now` differs from `saved`, for people; empty if in nothing.
 std::string DifferenceOfOps(const std::vector<std::string>& saved, const std::vector<std::string>& now);
 
-// Throws InvalidInput, saying which, if a number of `saved` is out of range: whatever its origin, it can be served after
-// that. Throws InvalidPlan if the plan breaks a rule.
+// Throws InvalidInput, saying which, if a number of `saved` is out of range: whatever its origin, it can be served
+// after that. Throws InvalidPlan if the plan breaks a rule.
 void CheckSavedPlan(const SavedPlan& saved);
 
 }  // namespace livepool

@@ -28,7 +28,7 @@ struct CheckPolicy {
 enum class LogLevel { kOff, kWarning, kInfo };
 
 struct Env {
-  bool enabled = true;  // LIVEPOOL=0 turns serving off: everything goes upstream
+  bool enabled = true;            // LIVEPOOL=0 turns serving off: everything goes upstream
   bool serve_eager_code = false;  // LIVEPOOL=1: passes of plain eager code are found and served (torch/eager_code.h)
   Fill fill = Fill::kNone;
   CheckPolicy check;

@@ -41,11 +41,11 @@ struct SharedArenaPlan {
   friend bool operator==(const SharedArenaPlan&, const SharedArenaPlan&) = default;
 };
 
-// The lowest of several plans. One has all shared buffers at the bottom, largest first, and every pass around them: it is
-// always possible, and the best where shared buffers live all the time. In the others the passes are planned one by one,
-// and keep the offsets that shared buffers have got before: each of the four passes with the most live bytes is the first
-// in one of them, and the others follow by live bytes. A function of its arguments, as MakePlan.
-// Throws InvalidInput as MakePlan does for each pass, and if shared buffers of one id differ.
+// The lowest of several plans. One has all shared buffers at the bottom, largest first, and every pass around them: it
+// is always possible, and the best where shared buffers live all the time. In the others the passes are planned one by
+// one, and keep the offsets that shared buffers have got before: each of the four passes with the most live bytes is
+// the first in one of them, and the others follow by live bytes. A function of its arguments, as MakePlan. Throws
+// InvalidInput as MakePlan does for each pass, and if shared buffers of one id differ.
 [[nodiscard]] SharedArenaPlan MakeSharedArenaPlan(const SharedArena& arena, const PlannerOptions& options = {});
 
 // Judges by definition, without the planner's code: each pass's plan (validate.h), one offset for each shared buffer

@@ -40,8 +40,8 @@ class ArenaPool {
   Backend& backend() const { return *backend_; }
 
   // An arena with `height` bytes mapped, held by the calling thread, whose live slots below `height` have at most
-  // `tolerated` bytes; none if that spares memory. What the thread had on loan there is lent no more. Throws OutOfMemory,
-  // also if all kMaxArenas are taken, and in a forked child. Give it back with Return.
+  // `tolerated` bytes; none if that spares memory. What the thread had on loan there is lent no more. Throws
+  // OutOfMemory, also if all kMaxArenas are taken, and in a forked child. Give it back with Return.
   PlannedArena& Borrow(Bytes height, Bytes tolerated = 0);
   // The same for one arena; false if somebody else holds it, or if a live slot lies below `height`.
   bool TryBorrow(PlannedArena& arena, Bytes height);

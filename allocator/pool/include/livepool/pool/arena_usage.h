@@ -55,8 +55,12 @@ class alignas(64) UsageMeter {
 
   // Each figure is right; while the holder serves, two of them may be of different moments.
   ArenaUsage Read() const {
-    return {.live_bytes = Get(live_bytes_), .peak_bytes = Get(peak_bytes_), .served_bytes = Get(served_bytes_),
-            .live = Get(live_), .peak = Get(peak_), .served = Get(served_)};
+    return {.live_bytes = Get(live_bytes_),
+            .peak_bytes = Get(peak_bytes_),
+            .served_bytes = Get(served_bytes_),
+            .live = Get(live_),
+            .peak = Get(peak_),
+            .served = Get(served_)};
   }
   Bytes live_bytes() const { return Get(live_bytes_); }
 

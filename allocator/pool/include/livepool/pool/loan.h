@@ -14,8 +14,8 @@ namespace livepool {
 // begins another one on that arena, whether he still holds the tensors or not:
 //  1. For the passes of other threads a loan is a live slot like any other: they take another arena. The owner's next
 //     pass ends it, and takes the arena.
-//  2. The slot is given back once, by the tensor's deleter or by that pass, whichever comes first. So a tensor that dies
-//     late frees nobody else's slot.
+//  2. The slot is given back once, by the tensor's deleter or by that pass, whichever comes first. So a tensor that
+//     dies late frees nobody else's slot.
 //  3. A tensor that outlives its loan sees what comes to lie there. The bytes stay mapped until it is gone.
 // Both the arena and the tensor hold the loan (std::shared_ptr).
 class Loan {

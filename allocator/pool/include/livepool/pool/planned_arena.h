@@ -64,9 +64,8 @@ class PlannedArena {
   // Makes the calling thread the holder; false if there is one. Both apply remote frees.
   bool TryHold();
   void Release();
-  // The holder only: gives back the mapped bytes above the last live slot, and above the last tensor whose loan has ended;
-  // returns how many (0 while pinned).
-  // The device has done all work on them.
+  // The holder only: gives back the mapped bytes above the last live slot, and above the last tensor whose loan has
+  // ended; returns how many (0 while pinned). The device has done all work on them.
   Bytes TrimHeld();
   // Any thread: the same for an arena that nobody holds; 0 if somebody does.
   Bytes Trim();

@@ -20,7 +20,8 @@ class Server {
   // inside the stack frame of the allocator's own allocate(): it is the same whenever the same calls lead there.
   virtual std::byte* Serve(Bytes size, StreamHandle stream, const void* frame) = 0;
 
-  // The arena that Serve takes slots from, null if there is none yet; and what the plan takes of it, 0 if there is none.
+  // The arena that Serve takes slots from, null if there is none yet; and what the plan takes of it, 0 if there is
+  // none.
   virtual PlannedArena* arena() const = 0;
   virtual Bytes height() const = 0;
 

@@ -8,8 +8,8 @@
 namespace livepool {
 
 // Hears of allocations and frees on the thread that it is set for (see thread_state.h), while that thread
-// records: before an address is freed, after it was allocated. Called inside an allocator, and from deleters: it may not
-// allocate from that allocator, take the GIL, or throw in OnFree.
+// records: before an address is freed, after it was allocated. Called inside an allocator, and from deleters: it may
+// not allocate from that allocator, take the GIL, or throw in OnFree.
 class TraceSink {
  public:
   virtual ~TraceSink() = default;

@@ -18,8 +18,8 @@ void BeginDevicePass(int device, PlannedArena& arena, StreamHandle stream);
 // Also to be called when the pass ends by an exception.
 void EndDevicePass(int device, PlannedArena& arena, StreamHandle stream) noexcept;
 
-// Bytes that the launch of a CUDA graph on `stream` had left to its caller are given back: what uses `arena` next runs after
-// all that `stream` has been given so far. No slot covers them, so that no pass knows of that stream.
+// Bytes that the launch of a CUDA graph on `stream` had left to its caller are given back: what uses `arena` next runs
+// after all that `stream` has been given so far. No slot covers them, so that no pass knows of that stream.
 void FreedOnDevice(int device, PlannedArena& arena, StreamHandle stream) noexcept;
 
 // True while slots may not be served to the calling thread on `stream`: they would become part of somebody

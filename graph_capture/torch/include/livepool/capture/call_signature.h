@@ -13,8 +13,8 @@ namespace livepool {
 
 // Of each tensor: dtype, device, sizes, strides, storage offset, conj, neg and requires_grad bit, and with which
 // earlier one it shares its storage; autocast; the settings of PyTorch that choose kernels. All of it is encoded in one
-// row of integers, so that equality is equality of rows: a hash only finds candidates. Inference mode is not part of it,
-// as a replay follows its caller's (Note [Modes of an op]); nor is the state, which a replay compares itself.
+// row of integers, so that equality is equality of rows: a hash only finds candidates. Inference mode is not part of
+// it, as a replay follows its caller's (Note [Modes of an op]); nor is the state, which a replay compares itself.
 class CallSignature {
  public:
   // The signature of a call on the calling thread. Throws CaptureRefused if no graph can serve it at all: grad mode,

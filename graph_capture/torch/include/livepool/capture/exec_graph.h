@@ -47,10 +47,11 @@ struct CaptureOptions {
   // kRehearsal: all that kGraph does except for the graph itself; for tests, and to find out where a fault lies.
   enum class Mode { kReplay, kGraph, kRehearsal };
   Mode mode = Mode::kReplay;
-  // The outputs live outside the arena and are the caller's, or (true) they are the arena's own bytes, on loan: good until the
-  // thread that got them runs its next pass on the device (a replay of whichever graph, a scope of plain code, the capture of a
-  // CUDA graph). What a tensor shows that is kept longer is undefined, NaN with LIVEPOOL_FILL=nan; to drop it late is harmless.
-  // One that is an argument of that pass gets memory of its own before, and is good for ever.
+  // The outputs live outside the arena and are the caller's, or (true) they are the arena's own bytes, on loan: good
+  // until the thread that got them runs its next pass on the device (a replay of whichever graph, a scope of plain
+  // code, the capture of a CUDA graph). What a tensor shows that is kept longer is undefined, NaN with
+  // LIVEPOOL_FILL=nan; to drop it late is harmless. One that is an argument of that pass gets memory of its own before,
+  // and is good for ever.
   bool outputs_in_arena = false;
 };
 
@@ -63,14 +64,14 @@ struct GraphReport {
   Bytes eager_live_peak_bytes = 0;
   Bytes lower_bound_bytes = 0;
   Bytes arena_bytes = 0;
-  std::string algorithm;  // the planner's rule
+  std::string algorithm;   // the planner's rule
   bool searching = false;  // a better plan is being looked for; if there is one, a later replay takes it
-  double capture_ms = 0;  // recording and calibration
+  double capture_ms = 0;   // recording and calibration
   double plan_ms = 0;
   std::int64_t replays = 0;
-  std::int64_t hits = 0;    // over all replays
+  std::int64_t hits = 0;  // over all replays
   std::int64_t misses = 0;
-  bool checked = false;     // a replay has been compared with eager, byte for byte
+  bool checked = false;       // a replay has been compared with eager, byte for byte
   std::int64_t launches = 0;  // replays that were launches of a CUDA graph
   std::int64_t graphs = 0;    // CUDA graphs captured for it, one after another
   bool as_saved = false;      // the plan is that of CaptureOptions::plan, or was found from there
@@ -94,9 +95,9 @@ class ExecGraph {
   // (from then on always); what an op throws passes through.
   Tensors Replay(const Tensors& inputs) { return Replay(Tensors(inputs)); }
   // The same, and takes the tensors over: one that nobody else holds is freed after the last op that uses it, so that
-  // what upstream serves later in the pass (outputs, say) can have its bytes. A replay that is checked, and one as a CUDA
-  // graph, keeps them to its end. If the pass does not begin (ReplayMismatch), `inputs` stays as it was; after any other
-  // exception they are gone.
+  // what upstream serves later in the pass (outputs, say) can have its bytes. A replay that is checked, and one as a
+  // CUDA graph, keeps them to its end. If the pass does not begin (ReplayMismatch), `inputs` stays as it was; after any
+  // other exception they are gone.
   Tensors Replay(Tensors&& inputs);
 
   GraphReport Report() const;
@@ -108,8 +109,8 @@ class ExecGraph {
   // not be checked (any more). A caller with checks of its own may then make them while the device still works.
   bool Disposable() const;
 
-  // True if a replay whose inputs fit is never given up: it has no guard, and will not be checked (any more). A caller who
-  // would run something else in its place may give the inputs away then.
+  // True if a replay whose inputs fit is never given up: it has no guard, and will not be checked (any more). A caller
+  // who would run something else in its place may give the inputs away then.
   bool Unconditional() const;
 
   // True if a replay writes to its inputs or to the state. An op of a replay that writes may fail after it has written,
@@ -128,8 +129,8 @@ class ExecGraph {
 // both runs, or an arena, as far as options.plan knows them. livepool must be installed for the device of the tensors,
 // and grad mode off.
 // Side effects of fn on `inputs` and state happen once. Reads of a tensor's bytes by the host are guarded where they go
-// through the dispatcher (item()); fn may not read through data_ptr(), which nobody sees here. Throws NotInstalled, or CaptureRefused where a graph
-// would be wrong, naming the op.
+// through the dispatcher (item()); fn may not read through data_ptr(), which nobody sees here. Throws NotInstalled, or
+// CaptureRefused where a graph would be wrong, naming the op.
 std::shared_ptr<ExecGraph> Capture(Callable fn, const Tensors& inputs, CaptureOptions options = {});
 
 // Makes the capture that runs on the calling thread, if there is one, end with CaptureRefused(reason): for
@@ -143,8 +144,10 @@ bool CaptureUnderWay();
 // A torch::jit::Module that was frozen has no flag, and says that it trains.
 template <typename Module>
 bool IsTraining(const Module& module) {
-  if constexpr (requires { module.hasattr("training"); }) return module.hasattr("training") && module.is_training();
-  else return module.is_training();
+  if constexpr (requires { module.hasattr("training"); })
+    return module.hasattr("training") && module.is_training();
+  else
+    return module.is_training();
 }
 
 // The parameters and buffers of a torch::nn::Module or torch::jit::Module, by name. Throws CaptureRefused if the module
@@ -156,8 +159,10 @@ std::vector<std::pair<std::string, at::Tensor>> StateOf(const Module& module) {
   std::vector<std::pair<std::string, at::Tensor>> state;
   const auto add = [&](const auto& named) {
     for (const auto& each : named) {
-      if constexpr (requires { each.key(); }) state.emplace_back(each.key(), each.value());
-      else state.emplace_back(each.name, each.value);
+      if constexpr (requires { each.key(); })
+        state.emplace_back(each.key(), each.value());
+      else
+        state.emplace_back(each.name, each.value);
     }
   };
   add(module.named_parameters());
