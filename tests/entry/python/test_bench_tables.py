@@ -51,21 +51,6 @@ def test_memory(tmp_path, outputs):
     assert all(row["native_held_bytes"] >= 0 and row["livepool_held_bytes"] >= 0 for row in document["models"])
 
 
-# Of a small model it may show next to nothing, as a pass gets what the making of the model has given back.
-def test_the_resident_set_shows_what_is_touched():
-    import torch
-    from livepool.bench import meter
-
-    host = meter.make("cpu")
-    resident = host.resident(0)
-    host.reset_peak()
-    touched = torch.ones(64 * MIB, dtype=torch.uint8)
-    assert host.peak() - resident > 56 * MIB
-    del touched
-    host.reset_peak()
-    assert host.peak() - resident < 8 * MIB
-
-
 def test_a_model_that_fails_leaves_the_others(tmp_path):
     result, _, document = table(tmp_path, "memory", "--device", "cpu", "--models", "unet@1x4,gru@1x8")  # 4 pixels cannot be halved three times
     assert result.returncode == 1
