@@ -67,8 +67,10 @@ Judgement Judge(const TokenSums& sums, const Cuts& cuts) {
     double share = 1;
     if (times[sums.Hash(pass.begin, pass.end)] == 1) {
       share = commonest == &pass ? 0 : Alike(sums, pass, *commonest);
-      if (share < kAlike) ++kinds;
-      if (share < kAlike) continue;
+      if (share < kAlike) {
+        ++kinds;
+        continue;
+      }
     }
     const Amount dying = sums.DyingInside(pass.begin, pass.end);
     good += {share * dying.allocations, share * dying.bytes};

@@ -243,10 +243,7 @@ ScopeStats ScopePlans::Stats() const {
   stats.kinds = static_cast<std::int64_t>(known_.size());
   for (const std::unique_ptr<Known>& known : known_) {
     if (known->unit == nullptr) continue;
-    ++stats.units;
-    if (known->unit->height() <= stats.arena_bytes) continue;
-    stats.arena_bytes = known->unit->height();
-    stats.lower_bound_bytes = known->unit->lower_bound();
+    stats.Add({.units = 1, .arena_bytes = known->unit->height(), .lower_bound_bytes = known->unit->lower_bound()});
   }
   return stats;
 }

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <utility>
 
 #include "offset_best_fit.h"
 #include "order.h"
@@ -46,22 +45,23 @@ struct SkylineRule {
 
 // The letters name an order in minimalloc's way (W: lifetime, A: area, T: peak, Z: size, U: death, L: birth, C:
 // sections). Lifetime comes first, as it is enough for most traces of models. A huge problem takes seconds for each
-// rule, and its first one is a better one for random buffers, though slower.
+// rule, and the tight one by peak is a better one for random buffers, though slower.
 std::vector<SkylineRule> SkylineRules(std::size_t buffers) {
-  std::vector<SkylineRule> rules = {
-      {{Key::kLifetime, Key::kArea, Key::kPeak}, std::nullopt},  // WAT
+  const SkylineRule lifetime{{Key::kLifetime, Key::kArea, Key::kPeak}, std::nullopt};  // WAT
+  const SkylineRule tight_peak{{Key::kPeak, Key::kLifetime, Key::kArea}, 0.02};        // TWA
+  const bool huge = buffers >= kHuge;
+  return {
+      huge ? tight_peak : lifetime,
       {{Key::kPeak, Key::kLifetime, Key::kArea}, std::nullopt},  // TWA
       {{Key::kArea, Key::kSize}, std::nullopt},                  // AZ
       {{Key::kBirth, Key::kSize}, 0.02},                         // LZ
-      {{Key::kPeak, Key::kLifetime, Key::kArea}, 0.02},          // TWA
+      huge ? lifetime : tight_peak,
       {{Key::kLifetime, Key::kArea, Key::kPeak}, 0.1},           // WAT
       {{Key::kDeath, Key::kSize}, 0.1},                          // UZ
       {{Key::kSections, Key::kSize}, 0.1},                       // CZ
       {{Key::kSize, Key::kLifetime}, 1.0},                       // ZW
       {{Key::kPeak, Key::kArea, Key::kLifetime}, std::nullopt},  // TAW
   };
-  if (buffers >= kHuge) std::swap(rules[0], rules[4]);
-  return rules;
 }
 
 std::string NameOf(const SkylineRule& rule) {

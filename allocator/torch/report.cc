@@ -4,93 +4,42 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <fstream>
 #include <iostream>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <vector>
 
 #include "livepool/base/env.h"
 #include "livepool/pool/forked.h"
 #include "livepool/torch/eager_code.h"
+#include "livepool/torch/figures.h"
 #include "livepool/torch/install.h"
 #include "livepool/torch/pass_scope.h"
 
 namespace livepool {
 namespace {
 
-std::string Quoted(const std::string& text) {
-  std::ostringstream out;
-  out << '"';
-  for (const char each : text) {
-    if (each == '"' || each == '\\') {
-      out << '\\' << each;
-    } else if (static_cast<unsigned char>(each) < 0x20) {
-      char escaped[7];
-      std::snprintf(escaped, sizeof(escaped), "\\u%04x", static_cast<unsigned>(each));
-      out << escaped;
-    } else {
-      out << each;
-    }
-  }
-  out << '"';
-  return out.str();
+using Json = nlohmann::ordered_json;
+
+template <typename Stats>
+Json ToJson(const Stats& stats) {
+  Json object;
+  EachFigure(stats, [&](const char* name, const auto& value) { object[name] = value; });
+  return object;
 }
 
-// Writes a JSON object member by member.
-class Object {
- public:
-  Object& Add(const std::string& name, const std::string& json) {
-    members_ += (members_.empty() ? "" : ", ") + Quoted(name) + ": " + json;
-    return *this;
-  }
-  Object& Add(const std::string& name, const char* json) { return Add(name, std::string(json)); }
-  Object& Add(const std::string& name, std::int64_t number) { return Add(name, std::to_string(number)); }
-  std::string Text() const { return "{" + members_ + "}"; }
-
- private:
-  std::string members_;
-};
-
-void AddTo(Object& object, const ScopeStats& stats) {
-  object.Add("passes", stats.passes)
-      .Add("hits", stats.hits)
-      .Add("misses", stats.misses)
-      .Add("upstream", stats.upstream)
-      .Add("divergences", stats.divergences)
-      .Add("kinds", stats.kinds)
-      .Add("units", stats.units)
-      .Add("arena_bytes", stats.arena_bytes)
-      .Add("lower_bound_bytes", stats.lower_bound_bytes)
-      .Add("recorded_peak_bytes", stats.recorded_peak_bytes);
-}
-
-std::string PoolJson(const PoolStats& stats) {
-  return Object()
-      .Add("passes", stats.passes)
-      .Add("hits", stats.hits)
-      .Add("misses", stats.misses)
-      .Add("upstream", stats.upstream)
-      .Add("refused", stats.refused)
-      .Add("arena_bytes", stats.arena_bytes)
-      .Add("arena_peak_bytes", stats.arena_peak_bytes)
-      .Text();
-}
-
-std::string EagerCodeJson() {
-  const EagerCodeStats stats = StatsOfEagerCode();
-  Object object;
-  object.Add("active", stats.why_not.empty() ? "true" : "false").Add("why_not", Quoted(stats.why_not));
-  object.Add("threads", stats.threads)
-      .Add("serving", stats.serving)
-      .Add("looking", stats.looking)
-      .Add("asleep", stats.asleep)
-      .Add("allocations", stats.allocations);
-  AddTo(object, stats.passes);
-  return object.Text();
+Json ToJson(const PoolStats& stats) {
+  return {{"passes", stats.passes},
+          {"hits", stats.hits},
+          {"misses", stats.misses},
+          {"upstream", stats.upstream},
+          {"refused", stats.refused},
+          {"arena_bytes", stats.arena_bytes},
+          {"arena_peak_bytes", stats.arena_peak_bytes}};
 }
 
 void WriteTo(std::string path) {
@@ -122,29 +71,20 @@ void AtExit() {
 }  // namespace
 
 std::string ReportJson() {
-  Object report;
-  Object scopes;
   const std::vector<ArenaPool*> pools = AllPools();
-  report.Add("active", pools.empty() || !GetEnv().enabled ? "false" : "true");
-  for (const ArenaPool* pool : pools) report.Add(pool->device().Name(), PoolJson(pool->Stats()));
-  report.Add("eager_code", EagerCodeJson());
-  for (const auto& [name, stats] : StatsOfScopes()) {
-    Object scope;
-    AddTo(scope, stats);
-    scopes.Add(name, scope.Text());
-  }
-  return report.Add("scopes", scopes.Text()).Text();
+  Json report = Json::object();
+  report["active"] = !pools.empty() && GetEnv().enabled;
+  for (const ArenaPool* pool : pools) report[pool->device().Name()] = ToJson(pool->Stats());
+  report["eager_code"] = ToJson(StatsOfEagerCode());
+  report["scopes"] = Json::object();
+  for (const auto& [name, stats] : StatsOfScopes()) report["scopes"][name] = ToJson(stats);
+  // A scope may have any bytes for a name; JSON may not.
+  return report.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 std::string ReportLine() {
   PoolStats sum;
-  for (const ArenaPool* pool : AllPools()) {
-    const PoolStats stats = pool->Stats();
-    sum.passes += stats.passes;
-    sum.hits += stats.hits;
-    sum.misses += stats.misses;
-    sum.arena_peak_bytes += stats.arena_peak_bytes;
-  }
+  for (const ArenaPool* pool : AllPools()) sum += pool->Stats();
   std::ostringstream line;
   line << sum.hits << " allocations served from plans, " << sum.misses << " missed, arenas of "
        << FormatBytes(sum.arena_peak_bytes);

@@ -1,8 +1,9 @@
-// The compiled half of the Python package: forwards to the C++ API, translates errors.
-#include <torch/csrc/Exceptions.h>
+// The compiled half of the Python package: forwards to the C++ API.
 #include <torch/csrc/utils/pybind.h>
 
 #include "call_key.h"
+#include "errors.h"
+#include "figures.h"
 #include "livepool/base/env.h"
 #include "livepool/livepool.h"
 #include "livepool/saved_plans.h"
@@ -21,94 +22,6 @@ DeviceId::Kind KindOf(const std::string& device) {
   if (device == "cpu") return DeviceId::Kind::kHost;
   if (device == "cuda") return DeviceId::Kind::kCuda;
   throw InvalidInput("device '" + device + "' is unknown: use 'cpu' or 'cuda'");
-}
-
-py::dict ToDict(const GraphReport& report) {
-  py::dict dict;
-  dict["ops"] = report.ops;
-  dict["buffers"] = report.buffers;
-  dict["in_place_buffers"] = report.in_place_buffers;
-  dict["sum_bytes"] = report.sum_bytes;
-  dict["eager_live_peak_bytes"] = report.eager_live_peak_bytes;
-  dict["lower_bound_bytes"] = report.lower_bound_bytes;
-  dict["arena_bytes"] = report.arena_bytes;
-  dict["algorithm"] = report.algorithm;
-  dict["searching"] = report.searching;
-  dict["as_saved"] = report.as_saved;
-  dict["not_as_saved"] = report.not_as_saved;
-  dict["capture_ms"] = report.capture_ms;
-  dict["plan_ms"] = report.plan_ms;
-  dict["replays"] = report.replays;
-  dict["hits"] = report.hits;
-  dict["misses"] = report.misses;
-  dict["checked"] = report.checked;
-  dict["launches"] = report.launches;
-  dict["graphs"] = report.graphs;
-  dict["not_launched"] = report.not_launched;
-  return dict;
-}
-
-py::dict ToDict(const ScopeStats& stats) {
-  py::dict dict;
-  dict["passes"] = stats.passes;
-  dict["hits"] = stats.hits;
-  dict["misses"] = stats.misses;
-  dict["upstream"] = stats.upstream;
-  dict["divergences"] = stats.divergences;
-  dict["kinds"] = stats.kinds;
-  dict["units"] = stats.units;
-  dict["arena_bytes"] = stats.arena_bytes;
-  dict["lower_bound_bytes"] = stats.lower_bound_bytes;
-  dict["recorded_peak_bytes"] = stats.recorded_peak_bytes;
-  return dict;
-}
-
-py::dict ToDict(const EagerCodeStats& stats) {
-  py::dict dict = ToDict(stats.passes);
-  dict["active"] = stats.why_not.empty();
-  dict["why_not"] = stats.why_not;
-  dict["threads"] = stats.threads;
-  dict["serving"] = stats.serving;
-  dict["looking"] = stats.looking;
-  dict["asleep"] = stats.asleep;
-  dict["allocations"] = stats.allocations;
-  return dict;
-}
-
-py::dict Stats() {
-  PoolStats sum;
-  py::dict devices;
-  for (const ArenaPool* pool : AllPools()) {
-    const PoolStats stats = pool->Stats();
-    sum.passes += stats.passes;
-    sum.hits += stats.hits;
-    sum.misses += stats.misses;
-    sum.upstream += stats.upstream;
-    sum.refused += stats.refused;
-    sum.live_bytes += stats.live_bytes;
-    sum.arena_bytes += stats.arena_bytes;
-    devices[py::str(pool->device().Name())] = stats.arena_bytes;
-  }
-  py::dict dict;
-  dict["active"] = Installed(DeviceId::Kind::kHost) || Installed(DeviceId::Kind::kCuda);
-  dict["cpu"] = Installed(DeviceId::Kind::kHost);
-  dict["cuda"] = Installed(DeviceId::Kind::kCuda);
-  dict["passes"] = sum.passes;
-  dict["hits"] = sum.hits;
-  dict["misses"] = sum.misses;
-  dict["upstream"] = sum.upstream;
-  dict["refused"] = sum.refused;
-  dict["live_bytes"] = sum.live_bytes;
-  dict["arena_bytes"] = sum.arena_bytes;
-  dict["arena_bytes_of"] = devices;
-  dict["eager_code"] = ToDict(StatsOfEagerCode());
-  return dict;
-}
-
-py::dict AllScopeStats() {
-  py::dict dict;
-  for (const auto& [name, stats] : StatsOfScopes()) dict[py::str(name)] = ToDict(stats);
-  return dict;
 }
 
 // A Python callable from list of tensors to list of tensors, held weakly: Captured owns it, and a model that holds its
@@ -202,63 +115,13 @@ void BindSavedPlans(py::module& m) {
       .def("__len__", [](const SavedPlans& plans) { return plans.entries().size(); });
 }
 
-// Each error type of livepool/base/error.h as a Python exception; most derived first.
-void RegisterErrors(py::module& m) {
-  static py::exception<Error> base(m, "Error", PyExc_RuntimeError);
-  static py::exception<InvalidInput> invalid_input(m, "InvalidInput", base);
-  static py::exception<InvalidPlan> invalid_plan(m, "InvalidPlan", base);
-  static py::exception<PlansRefused> plans_refused(m, "PlansRefused", base);
-  static py::exception<ArenaInUse> arena_in_use(m, "ArenaInUse", base);
-  static py::exception<CaptureRefused> capture_refused(m, "CaptureRefused", base);
-  static py::exception<CaptureDisturbed> capture_disturbed(m, "CaptureDisturbed", capture_refused);
-  static py::exception<ReplayMismatch> replay_mismatch(m, "ReplayMismatch", base);
-  static py::exception<GuardFailed> guard_failed(m, "GuardFailed", base);
-  static py::exception<CheckFailed> check_failed(m, "CheckFailed", base);
-  static py::exception<NotInstalled> not_installed(m, "NotInstalled", base);
-  static py::exception<UnsupportedTorch> unsupported_torch(m, "UnsupportedTorch", base);
-  py::register_exception_translator([](std::exception_ptr pointer) {
-    const auto set = [](const py::handle& type, const std::exception& error) {
-      PyErr_SetString(type.ptr(), error.what());
-    };
-    try {
-      if (pointer) std::rethrow_exception(pointer);
-    } catch (const InvalidInput& error) {
-      set(invalid_input, error);
-    } catch (const InvalidPlan& error) {
-      set(invalid_plan, error);
-    } catch (const PlansRefused& error) {
-      set(plans_refused, error);
-    } catch (const ArenaInUse& error) {
-      set(arena_in_use, error);
-    } catch (const CaptureDisturbed& error) {
-      set(capture_disturbed, error);
-    } catch (const CaptureRefused& error) {
-      set(capture_refused, error);
-    } catch (const ReplayMismatch& error) {
-      set(replay_mismatch, error);
-    } catch (const GuardFailed& error) {
-      set(guard_failed, error);
-    } catch (const CheckFailed& error) {
-      set(check_failed, error);
-    } catch (const NotInstalled& error) {
-      set(not_installed, error);
-    } catch (const UnsupportedTorch& error) {
-      set(unsupported_torch, error);
-    } catch (const Error& error) {
-      set(base, error);
-    } catch (const c10::Error&) {
-      torch::translate_exception_to_python(pointer);  // torch's own type, torch.OutOfMemoryError for one
-    }
-  });
-}
-
 }  // namespace
 
 PYBIND11_MODULE(_livepool, m) {
   RegisterErrors(m);
   m.def("install", [](const std::string& device) { Install(KindOf(device)); });
   m.def("installed", [](const std::string& device) { return Installed(KindOf(device)); });
-  m.def("stats", &Stats);
+  m.def("stats", &StatsDict);
   m.def("trim", &TrimArenas, py::call_guard<py::gil_scoped_release>());
   m.def("set_memory_limit", &SetMemoryLimit, py::call_guard<py::gil_scoped_release>());
   m.def("memory_limit", &MemoryLimitBytes);
@@ -299,7 +162,7 @@ PYBIND11_MODULE(_livepool, m) {
       .def("__hash__", &CallKey::Hash)
       .def("__eq__", &CallKey::Equals)
       .def("__str__", &CallKey::ToText);
-  m.def("scope_stats", &AllScopeStats);
+  m.def("scope_stats", &ScopeStatsDict);
   m.def("scope_stats_of", [](const std::string& name) { return ToDict(StatsOfScope(name)); });
   m.def("serve_eager_code", &ServeEagerCode);
   m.def("wait_for_plans", &WaitForPlans, py::call_guard<py::gil_scoped_release>());

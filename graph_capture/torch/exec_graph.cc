@@ -19,35 +19,10 @@
 #include "recorder.h"
 #include "signature.h"
 #include "tensor_bytes.h"
+#include "tensor_versions.h"
 
 namespace livepool {
-
 namespace {
-
-// What tells whether a tensor is one that was seen before, with the same bytes: its impl, where the bytes are, and the
-// version counter. The impl is held weakly, or another tensor could come to its address (Note [Weak references]).
-struct Version {
-  c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl> impl;
-  const void* data = nullptr;
-  std::uint32_t count = 0;
-
-  friend bool operator==(const Version& a, const Version& b) {
-    return a.impl._unsafe_get_target() == b.impl._unsafe_get_target() && a.data == b.data && a.count == b.count;
-  }
-};
-using Versions = std::vector<Version>;
-
-// None if one of the tensors counts no versions (it was made in inference mode).
-std::optional<Versions> VersionsOf(const Tensors& tensors) {
-  Versions versions;
-  for (const at::Tensor& tensor : tensors) {
-    if (tensor.is_inference()) return std::nullopt;
-    versions.push_back({.impl = decltype(Version::impl)(tensor.getIntrusivePtr()),
-                        .data = tensor.const_data_ptr(),
-                        .count = static_cast<std::uint32_t>(tensor._version())});
-  }
-  return versions;
-}
 
 // Of the state that the program uses and that counts versions.
 std::vector<std::uint32_t> VersionsOfState(const Program& program) {

@@ -11,6 +11,7 @@
 #include "executor.h"
 #include "livepool/base/error.h"
 #include "livepool/pool/pass.h"
+#include "livepool/pool/thread_state.h"
 #include "slot_server.h"
 #include "storage_views.h"
 
@@ -81,11 +82,12 @@ bool GraphRunner::MayLaunch() const {
 
 void GraphRunner::Prepare(const std::vector<at::Tensor>& inputs) {
   if (!MayLaunch()) return;
-  NoteThread();
   try {
     const std::shared_ptr<ServedPlan> plan = planned_.TakePlan();
     const HeldArena held(*home_, plan->table().height);
-    if (held.get() != nullptr) (void)IsReady(*held.get(), plan, inputs);
+    if (held.get() == nullptr) return;
+    threads_.insert(ThreadNumber());  // it has run the ops: the calibration was the last to do so
+    (void)IsReady(*held.get(), plan, inputs);
   } catch (const OutOfMemory& error) {
     NotLaunched(error.what(), /*warn=*/false);
   }
@@ -111,7 +113,6 @@ PlannedProgram::Run GraphRunner::Serve(const std::vector<at::Tensor>& inputs, Fi
 // Of another pass or thread's graph, the bytes are safe until its holder has copied them out (slots are live).
 PlannedProgram::Run GraphRunner::RunOps(const std::vector<at::Tensor>& inputs, Fill fill) {
   PlannedProgram::Run run = planned_.Serve(inputs, fill);
-  NoteThread();
   if (!options_.lend_outputs) run.outputs = ServedOutputs(program(), run.outputs).Copy(inputs);
   return run;
 }
@@ -127,7 +128,7 @@ bool GraphRunner::IsReady(PlannedArena& arena, const std::shared_ptr<ServedPlan>
       return false;
     }
   }
-  if (!HasRunHere()) {
+  if (threads_.insert(ThreadNumber()).second) {
     NotLaunched("a new graph is needed, and this thread's libraries are not set up for one yet", /*warn=*/false);
     return false;
   }
@@ -216,16 +217,6 @@ PlannedProgram::Run GraphRunner::Launch(PlannedArena& arena, const std::vector<a
   return {.outputs = options_.lend_outputs ? captured_->outputs.Lend(inputs, lender) : captured_->outputs.Copy(inputs),
           .hits = captured_->hits,
           .misses = captured_->misses};
-}
-
-void GraphRunner::NoteThread() {
-  const std::lock_guard lock(mutex_);
-  threads_.insert(std::this_thread::get_id());
-}
-
-bool GraphRunner::HasRunHere() const {
-  const std::lock_guard lock(mutex_);
-  return threads_.contains(std::this_thread::get_id());
 }
 
 void GraphRunner::NotLaunched(const std::string& why, bool warn) {

@@ -6,7 +6,6 @@
 #include <mutex>
 #include <set>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "cuda_graph.h"
@@ -60,11 +59,6 @@ class GraphRunner {
   void CaptureOn(PlannedArena& arena, const std::shared_ptr<ServedPlan>& plan, const std::vector<at::Tensor>& inputs);
   PlannedProgram::Run Launch(PlannedArena& arena, const std::vector<at::Tensor>& inputs, Fill fill);
   PlannedProgram::Run RunOps(const std::vector<at::Tensor>& inputs, Fill fill);
-  // Note [Handles before a capture]
-  // cuBLAS and cuDNN make their handles at a thread's first use of them, and that cannot be captured. So a thread
-  // captures only after it has run the ops once.
-  void NoteThread();
-  bool HasRunHere() const;
   void NotLaunched(const std::string& why, bool warn);
 
   const Program& program() const { return planned_.program(); }
@@ -77,9 +71,12 @@ class GraphRunner {
   std::atomic<std::int64_t> launches_{0}, captures_{0};
   std::unique_ptr<Captured> captured_;     // the holder of the home's arena only
   std::vector<const void*> wanted_fixed_;  // likewise: where the fixed arguments were in the last pass
-  mutable std::mutex mutex_;               // for what follows
+  // Note [Handles before a capture]
+  // cuBLAS and cuDNN make their handles at a thread's first use of them, and that cannot be captured. So a thread that
+  // finds no graph runs the ops at that pass, and captures at its next one.
+  std::set<std::uint64_t> threads_;  // likewise: that have run the ops, by ThreadNumber
+  mutable std::mutex mutex_;         // for not_launched_
   std::string not_launched_;
-  std::set<std::thread::id> threads_;  // that have run the ops
 };
 
 }  // namespace livepool

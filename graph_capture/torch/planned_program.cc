@@ -45,8 +45,8 @@ PlannedProgram::PlannedProgram(Program program, const Calibration& calibration, 
   Plan plan = as_saved_ ? options.saved->plan : MakePlan(packing.problem);
   CheckPlan(packing.problem, plan);
   SlotTable table = MakeSlotTable(packing, plan, pairs, calibration.trace, alignment);
-  std::optional<PlannerOptions> background;
   problem_ = packing.problem;
+  std::optional<PlannerOptions> background;
   if (options.search) background = PlannerOptions{.search_nodes = kBackgroundNodes};
   plan_ = std::make_unique<PlanInService>(std::move(packing.problem), std::move(plan), std::move(table), background);
   for (const InPlacePair& pair : pairs) in_place_input_[static_cast<std::size_t>(pair.op)] = pair.input;

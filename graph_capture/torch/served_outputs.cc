@@ -8,6 +8,7 @@
 #include "storage_views.h"
 
 namespace livepool {
+
 ServedOutputs::ServedOutputs(const Program& program, const std::vector<at::Tensor>& outputs) : program_(&program) {
   std::unordered_map<const c10::StorageImpl*, std::size_t> seen;
   for (std::size_t i = 0; i < outputs.size(); ++i) {

@@ -4,8 +4,9 @@ Exit codes: 0 all is well, 1 a result differs or a model failed, 2 the command l
 """
 
 import argparse
-import os
 import sys
+
+from livepool import restart
 
 
 class OneLineParser(argparse.ArgumentParser):
@@ -52,41 +53,36 @@ def build_parser():
     return parser, {"bench": bench, "latency": latency, **tables}
 
 
-def run_bench(parser, args, argv):
+def resolve(parser, args):
+    """The request; ends with exit code 2 and one line if there is something wrong with it."""
     from livepool.bench import options
 
-    # livepool reads its environment once, when it is imported, and this module's package is that import.
-    if args.poison and os.environ.get("LIVEPOOL_FILL") != "nan":
-        sys.stdout.flush()
-        environ = {**os.environ, "LIVEPOOL_FILL": "nan"}
-        os.execve(sys.executable, [sys.executable, "-m", "livepool", *argv], environ)
     try:
-        request = options.resolve(args)
+        return options.resolve(args)
     except options.BadOption as error:
         parser.error(str(error))
+
+
+def run_bench(parser, args, argv):
+    if args.poison:
+        restart.unless_set({"LIVEPOOL_FILL": "nan"}, argv)
+    request = resolve(parser, args)
     from livepool.bench import run
 
     return run.run(request)
 
 
 def run_latency(parser, args):
-    from livepool.bench import latency, options
+    from livepool.bench import latency
 
     args.batch = args.batch or 1
-    try:
-        request = options.resolve(args)
-    except options.BadOption as error:
-        parser.error(str(error))
-    return latency.run(request)
+    return latency.run(resolve(parser, args))
 
 
 def run_table(parser, args):
-    from livepool.bench import batch, memory, options, shapes
+    from livepool.bench import batch, memory, shapes
 
-    try:
-        request = options.resolve(args)
-    except options.BadOption as error:
-        parser.error(str(error))
+    request = resolve(parser, args)
     if args.command == "memory":
         return memory.run(request, args.outputs)
     if args.command == "shapes":

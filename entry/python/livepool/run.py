@@ -6,6 +6,8 @@ import os
 import runpy
 import sys
 
+from livepool import restart
+
 USAGE = """usage: livepool run [--report FILE] app.py [ARGUMENT...]
        livepool run [--report FILE] -m MODULE [ARGUMENT...]
 
@@ -53,11 +55,7 @@ def run(argv: list[str]) -> int:
         print(f"livepool run: error: {error} (livepool run --help shows the options)", file=sys.stderr)
         return 2
     wanted = {"LIVEPOOL": os.environ.get("LIVEPOOL", "1"), **({"LIVEPOOL_REPORT": report} if report else {})}
-    if any(os.environ.get(name) != value for name, value in wanted.items()):
-        # livepool reads its environment once, when it is imported, and this module's package is that import.
-        sys.stdout.flush()
-        command = [sys.executable, "-m", "livepool", "run", *(["-m"] if is_module else []), *program]
-        os.execve(sys.executable, command, {**os.environ, **wanted})
+    restart.unless_set(wanted, ["run", *(["-m"] if is_module else []), *program])
     import livepool
 
     livepool.install("cpu")

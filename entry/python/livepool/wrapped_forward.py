@@ -101,9 +101,7 @@ class WrappedForward(ForwardStandIn):
                         raise
                     reason = f"a replay was given up ({type(error).__name__})"
                 else:
-                    signature.given_up_in_a_row = 0
-                    with self._lock:
-                        self._replayed += 1
+                    self._count_replay(signature)
                     return result
         if reason is None or signature.graph is None:
             plan = None if self._plans is None else self._plans.find(key)
@@ -126,9 +124,7 @@ class WrappedForward(ForwardStandIn):
             except ReplayMismatch:  # before the pass has begun
                 args, kwargs = graph.call_with(tensors)
             else:
-                signature.given_up_in_a_row = 0
-                with self._lock:
-                    self._replayed += 1
+                self._count_replay(signature)
                 return result
         return self(*args, **kwargs)
 
@@ -143,6 +139,11 @@ class WrappedForward(ForwardStandIn):
             if signature is not None and (graph := signature.graph) is not None and graph.unconditional():
                 return signature, tensors
         return None, []
+
+    def _count_replay(self, signature: Signature) -> None:
+        signature.given_up_in_a_row = 0
+        with self._lock:
+            self._replayed += 1
 
     def _run_as_is(self, reason: str, args: tuple, kwargs: dict[str, Any]) -> Any:
         with self._lock:

@@ -84,6 +84,15 @@ class SavedPlansTest : public ::testing::Test {
     }
   }
 
+  // The file with the first `from` replaced is refused; afterwards it is what it was.
+  template <typename Refusal>
+  void ExpectEditRefused(const std::string& from, const std::string& to, const std::string& why) const {
+    const std::string good = Text();
+    Edit(from, to);
+    ExpectRefused<Refusal>(why);
+    Write(good);
+  }
+
   static GraphReport OnlyGraph(const Wrapped& wrapped) { return wrapped.Explain().signatures.at(0).graph.value(); }
 
   inline static CountingUpstream* upstream_ = nullptr;
@@ -299,41 +308,27 @@ TEST_F(SavedPlansTest, WhatIsNoFileOfPlansIsRefused) {
 
 TEST_F(SavedPlansTest, OtherFormatsTorchesAndModulesAreRefused) {
   SaveFor({32});
-  const std::string good = Text();
-  Edit("\"version\":1", "\"version\":2");
-  ExpectRefused<PlansRefused>("format 2, and this livepool reads format 1");
-  Write(good);
-  Edit("\"torch\":\"2.", "\"torch\":\"1.");
-  ExpectRefused<PlansRefused>("saved under torch 1.");
-  Write(good);
-  Edit("between Float[2048, 2048] on cpu", "between Float[2048, 2048] on cuda");
-  ExpectRefused<PlansRefused>(
+  ExpectEditRefused<PlansRefused>("\"version\":1", "\"version\":2", "format 2, and this livepool reads format 1");
+  ExpectEditRefused<PlansRefused>("\"torch\":\"2.", "\"torch\":\"1.", "saved under torch 1.");
+  ExpectEditRefused<PlansRefused>(
+      "between Float[2048, 2048] on cpu", "between Float[2048, 2048] on cuda",
       "'between Float[2048, 2048] on cuda' stood where this one has 'between Float[2048, 2048] on cpu'");
-  Write(good);
-  Edit("\"in Float[64, 2048] on cpu\",", "");
-  ExpectRefused<PlansRefused>(
+  ExpectEditRefused<PlansRefused>(
+      "\"in Float[64, 2048] on cpu\",", "",
       "'between Float[2048, 2048] on cpu' stood where this one has 'in Float[64, 2048] on cpu'");
 }
 
 TEST_F(SavedPlansTest, CountsThatAreNotTrueAreRefused) {
   SaveFor({32});
-  const std::string good = Text();
   for (const char* plans : {"0", "2", "-1", "99999999999"}) {
-    Edit("\"plans\":1", std::string("\"plans\":") + plans);
-    EXPECT_THROW(New().LoadPlans(path_), InvalidInput) << plans;
-    Write(good);
+    SCOPED_TRACE(plans);
+    ExpectEditRefused<InvalidInput>("\"plans\":1", std::string("\"plans\":") + plans, "");
   }
-  Edit("\"recorded\":{\"ops\":", "\"recorded\":{\"ops\":1");
-  ExpectRefused<InvalidInput>("not as many ops as there are names");
-  Write(good);
-  Edit("\"size\":[", "\"size\":[64,");
-  ExpectRefused<InvalidInput>("'size' is not as long as the columns beside it");
-  Write(good);
-  Edit("\"size\":[", "\"size\":[18446744073709551615,");
-  ExpectRefused<InvalidInput>("");
-  Write(good);
-  Edit("\"call\":[", "\"call\":[[[[1]]],");
-  ExpectRefused<InvalidInput>("nested too deeply");
+  ExpectEditRefused<InvalidInput>("\"recorded\":{\"ops\":", "\"recorded\":{\"ops\":1",
+                                  "not as many ops as there are names");
+  ExpectEditRefused<InvalidInput>("\"size\":[", "\"size\":[64,", "'size' is not as long as the columns beside it");
+  ExpectEditRefused<InvalidInput>("\"size\":[", "\"size\":[18446744073709551615,", "");
+  ExpectEditRefused<InvalidInput>("\"call\":[", "\"call\":[[[[1]]],", "nested too deeply");
 }
 
 TEST_F(SavedPlansTest, ACutOffFileIsRefusedWhereverItIsCut) {

@@ -95,7 +95,7 @@ def lay(folder):
     """Makes `folder/livepool`, and returns `folder`."""
     package = Path(folder) / "livepool"
     package.mkdir(parents=True)
-    for name in ("cli.py", "__main__.py"):
+    for name in ("cli.py", "restart.py", "__main__.py"):
         shutil.copy(SOURCE / name, package)
     shutil.copytree(SOURCE / "bench", package / "bench", ignore=shutil.ignore_patterns("__pycache__"))
     (package / "__init__.py").write_text(STAND_IN)

@@ -1,31 +1,22 @@
 """`livepool bench` with the compiled module: what scripts/demo does, on small models."""
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
+
+import livepool_command
 
 ITS_FIGURES = ("sum_bytes", "eager_live_peak_bytes", "lower_bound_bytes", "arena_bytes")
 
 
 @pytest.fixture(scope="module", autouse=True)
 def built():
-    try:
-        import livepool  # noqa: F401
-    except ImportError as error:
-        pytest.skip(f"livepool is not built for this interpreter: {error}")
+    livepool_command.skip_if_not_built()
 
 
 def bench(tmp_path, *args):
-    import livepool
-
-    package = os.path.dirname(os.path.dirname(livepool.__file__))
-    environ = {**os.environ, "PYTHONPATH": package + os.pathsep + os.environ.get("PYTHONPATH", "")}
     path = tmp_path / "figures.json"
-    result = subprocess.run([sys.executable, "-m", "livepool", "bench", "--json", path, *args], env=environ,
-                            capture_output=True, text=True, timeout=600, check=False)
+    result = livepool_command.run("bench", "--json", path, *args)
     return result, json.loads(path.read_text())["models"] if path.exists() else []
 
 
@@ -41,12 +32,7 @@ def test_models_on_the_cpu_are_bitwise_equal(tmp_path, poison):
 
 
 def latency(*args):
-    import livepool
-
-    package = os.path.dirname(os.path.dirname(livepool.__file__))
-    environ = {**os.environ, "PYTHONPATH": package + os.pathsep + os.environ.get("PYTHONPATH", ""), "COLUMNS": "120"}
-    return subprocess.run([sys.executable, "-m", "livepool", "latency", *args], env=environ, capture_output=True, text=True,
-                          timeout=600, check=False)
+    return livepool_command.run("latency", *args, COLUMNS="120")
 
 
 def figures_of(model, stdout):

@@ -2,32 +2,23 @@
 
 import json
 import math
-import os
-import subprocess
-import sys
 
 import pytest
+
+import livepool_command
 
 MIB = 1 << 20
 
 
 @pytest.fixture(scope="module", autouse=True)
 def built():
-    try:
-        import livepool  # noqa: F401
-    except ImportError as error:
-        pytest.skip(f"livepool is not built for this interpreter: {error}")
+    livepool_command.skip_if_not_built()
 
 
 def table(tmp_path, *args):
     """The finished process, the cells of the table, and the JSON."""
-    import livepool
-
-    package = os.path.dirname(os.path.dirname(livepool.__file__))
-    environ = {**os.environ, "PYTHONPATH": package + os.pathsep + os.environ.get("PYTHONPATH", ""), "OMP_NUM_THREADS": "1"}
     path = tmp_path / "figures.json"
-    result = subprocess.run([sys.executable, "-m", "livepool", *args, "--json", path], env=environ, capture_output=True, text=True,
-                            timeout=900, check=False)
+    result = livepool_command.run(*args, "--json", path, timeout=900, OMP_NUM_THREADS="1")
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in result.stdout.splitlines() if line.startswith("|")]
     return result, cells, json.loads(path.read_text()) if path.exists() else None
 

@@ -4,14 +4,13 @@ The limit holds for weights, inputs and everything else that PyTorch and livepoo
 (a fraction of the device's memory) or livepool's; on the CPU it is the system's, for what the process adds to its data.
 """
 
-import argparse
 import json
 import resource
 import sys
 
 import torch
 
-from livepool.bench import held, meter, models
+from livepool.bench import held, meter, models, process
 
 PASSES = 3
 SAYS_SO = ("out of memory", "can't allocate memory", "cannot allocate memory", "not enough memory", "bad_alloc")
@@ -66,13 +65,8 @@ def fits(args):
 
 
 def main(argv=None):
-    parser = argparse.ArgumentParser(prog="python -m livepool.bench.fits", description=__doc__.splitlines()[0])
-    parser.add_argument("--mode", choices=("native", "livepool"), required=True)
-    parser.add_argument("--model", required=True)
-    parser.add_argument("--device", choices=("cpu", "cuda"), required=True)
+    parser = process.parser("fits", __doc__.splitlines()[0])
     parser.add_argument("--batch", type=int, required=True)
-    parser.add_argument("--dtype", choices=sorted(models.DTYPES), required=True)
-    parser.add_argument("--outputs", choices=("fresh", "arena"), default="fresh")
     parser.add_argument("--limit", type=int, required=True, help="bytes")
     parser.add_argument("--since", choices=("start", "steady"), default="start")
     args = parser.parse_args(argv)

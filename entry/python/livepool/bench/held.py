@@ -7,14 +7,13 @@
 On the CPU, where nothing is reserved, the resident set of the process stands for it (livepool.bench.meter).
 """
 
-import argparse
 import json
 import sys
 
 import torch
 from torch.utils._pytree import tree_leaves
 
-from livepool.bench import compare, meter, models
+from livepool.bench import compare, meter, models, process
 
 WARM_UP_PASSES = 3
 PASSES = 5
@@ -78,13 +77,8 @@ def disagreement(figures):
 
 
 def main(argv=None):
-    parser = argparse.ArgumentParser(prog="python -m livepool.bench.held", description=__doc__.splitlines()[0])
-    parser.add_argument("--mode", choices=("native", "livepool"), required=True)
-    parser.add_argument("--model", required=True)
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda")
+    parser = process.parser("held", __doc__.splitlines()[0], device="cuda")
     parser.add_argument("--batch", type=int, required=True)
-    parser.add_argument("--dtype", choices=sorted(models.DTYPES), required=True)
-    parser.add_argument("--outputs", choices=("fresh", "arena"), default="fresh")
     args = parser.parse_args(argv)
     if args.device == "cuda" and not torch.cuda.is_available():
         parser.error("torch sees no CUDA device here")

@@ -1,14 +1,29 @@
 """Runs a measurement in a process of its own, which prints one line of JSON at its end."""
 
+import argparse
 import json
 import subprocess
 import sys
+
+from livepool.bench import models
 
 MODES = ("native", "livepool")
 
 
 class ProcessFailed(Exception):
     """The process ended without a figure; the message says why in one line."""
+
+
+def parser(module, description, device=None):
+    """Of the command line of `python -m livepool.bench.MODULE`: what all measurements ask for. device: the default; None:
+    it must be given."""
+    made = argparse.ArgumentParser(prog=f"python -m livepool.bench.{module}", description=description)
+    made.add_argument("--mode", choices=MODES, required=True)
+    made.add_argument("--model", required=True)
+    made.add_argument("--device", choices=("cpu", "cuda"), default=device, required=device is None)
+    made.add_argument("--dtype", choices=sorted(models.DTYPES), required=True)
+    made.add_argument("--outputs", choices=("fresh", "arena"), default="fresh")
+    return made
 
 
 def run_json(module, warn, **options):

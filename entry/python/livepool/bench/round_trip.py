@@ -1,12 +1,11 @@
 """One model at many shapes, in turns, in one process; `python -m livepool.bench.round_trip` prints one JSON line."""
 
-import argparse
 import json
 import sys
 
 import torch
 
-from livepool.bench import meter, models
+from livepool.bench import meter, models, process
 
 ROUNDS = 4
 
@@ -50,12 +49,7 @@ def shape(text):
 
 
 def main(argv=None):
-    parser = argparse.ArgumentParser(prog="python -m livepool.bench.round_trip", description=__doc__.splitlines()[0])
-    parser.add_argument("--mode", choices=("native", "livepool"), required=True)
-    parser.add_argument("--model", required=True)
-    parser.add_argument("--device", choices=("cpu", "cuda"), required=True)
-    parser.add_argument("--dtype", choices=sorted(models.DTYPES), required=True)
-    parser.add_argument("--outputs", choices=("fresh", "arena"), default="fresh")
+    parser = process.parser("round_trip", __doc__.splitlines()[0])
     parser.add_argument("--shapes", required=True, help="BATCHxLENGTH, separated by commas")
     args = parser.parse_args(argv)
     shapes = [shape(text) for text in args.shapes.split(",")]

@@ -5,11 +5,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-NONE = "-"
-
-
-def mebibytes(value):
-    return NONE if value is None else f"{value / 2**20:.1f}"
+from livepool.bench.report import NONE, mebibytes
 
 
 def milliseconds(value):

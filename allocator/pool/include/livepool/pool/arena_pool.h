@@ -23,6 +23,18 @@ struct PoolStats {
   Bytes arena_peak_bytes = 0;  // the most that was mapped at once
   Bytes live_bytes = 0;        // in slots that are in use now
 
+  // Of several devices. The peaks need not have been at one time.
+  PoolStats& operator+=(const PoolStats& other) {
+    passes += other.passes;
+    hits += other.hits;
+    misses += other.misses;
+    upstream += other.upstream;
+    refused += other.refused;
+    arena_bytes += other.arena_bytes;
+    arena_peak_bytes += other.arena_peak_bytes;
+    live_bytes += other.live_bytes;
+    return *this;
+  }
   friend bool operator==(const PoolStats&, const PoolStats&) = default;
 };
 

@@ -1,6 +1,8 @@
 // What the current thread is doing: serving from a plan, recording, or neither.
 #pragma once
 
+#include <cstdint>
+
 #include "livepool/pool/server.h"
 #include "livepool/pool/trace_sink.h"
 
@@ -23,6 +25,9 @@ inline ThreadState& CurrentThread() { return detail::current_thread; }
 
 // An address that is unique to the calling thread while it lives.
 inline const void* CurrentThreadToken() { return &detail::current_thread; }
+
+// Of the calling thread. Unlike CurrentThreadToken and the system's ids it never comes again when the thread has ended.
+std::uint64_t ThreadNumber();
 
 // Sets the calling thread's sink for a scope, in which nothing is served, unless who records sets a server of his own,
 // which reports its slots. What was before is restored, also on exceptions.
