@@ -34,6 +34,17 @@ FoundPasses::FoundPasses(std::string name, ArenaPool& pool, StreamHandle stream,
       device_calls_(std::move(device)),
       finder_(submit_) {}
 
+void FoundPasses::Adopt(LearntPasses learnt) {
+  if (!learnt.rule) return;
+  adopted_ = std::move(learnt);
+  finder_.Adopt(*adopted_.rule);
+}
+
+LearntPasses FoundPasses::Learnt() const {
+  if (version_ != finder_.version()) return adopted_;  // nothing was allocated
+  return {.scope = {}, .rule = finder_.rule(), .kinds = scope_ == nullptr ? std::vector<PassRecord>{} : scope_->Learnt()};
+}
+
 std::byte* FoundPasses::Serve(Bytes size, StreamHandle stream, const void* frame) {
   asked_ = false;
   // One writer: no atomic read-modify-write.
@@ -53,6 +64,8 @@ void FoundPasses::TakeRule() {
   End();
   std::shared_ptr<ScopePlans> scope;
   if (finder_.rule()) scope = std::make_shared<ScopePlans>(name_, pool_.backend().Alignment(), submit_, stop_);
+  if (scope != nullptr && finder_.rule() == adopted_.rule) scope->Adopt(adopted_.kinds);
+  adopted_ = {};
   const std::lock_guard lock(counts_->mutex_);
   if (scope_ != nullptr) {
     counts_->past_.Add(scope_->Stats());

@@ -24,7 +24,7 @@ Kind::Change Kind::Merge(const std::vector<Position>& deaths) {
   Change change = Change::kNone;
   settled_ = true;
   for (std::size_t i = 0; i < positions_.size(); ++i) {
-    Learnt& learnt = positions_[i];
+    Lifetime& learnt = positions_[i];
     if (deaths[i] == PassRecord::kAlive) {
       change = std::max(change, Escaped(static_cast<Position>(i)));
       continue;
@@ -46,7 +46,7 @@ Kind::Change Kind::Merge(const std::vector<Position>& deaths) {
 }
 
 // True if the lifetime has grown.
-bool Kind::Late(Learnt& learnt, Position death) const {
+bool Kind::Late(Lifetime& learnt, Position death) const {
   const bool again = learnt.late_at > 0 && occurrences_ - learnt.late_at <= kLateWindow;
   if (again) learnt.death = std::max(death, learnt.late_death);
   learnt.late_death = death;
@@ -55,12 +55,19 @@ bool Kind::Late(Learnt& learnt, Position death) const {
 }
 
 Kind::Change Kind::Escaped(Position position) {
-  Learnt& learnt = positions_[position];
+  Lifetime& learnt = positions_[position];
   learnt.clean = 0;
   if (learnt.escaping) return Change::kNone;
   learnt.escaping = true;
   learnt.clean_needed = std::min(learnt.clean_needed * kPatienceGrowth, kMaxPatience);
   return Change::kFewer;
+}
+
+PassRecord Kind::Learnt() const {
+  PassRecord record{.keys = *keys_, .deaths = {}};
+  record.deaths.reserve(positions_.size());
+  for (const Lifetime& learnt : positions_) record.deaths.push_back(learnt.escaping ? PassRecord::kAlive : learnt.death);
+  return record;
 }
 
 Problem Kind::MakeProblem(Bytes alignment) const {

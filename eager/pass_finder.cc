@@ -8,6 +8,12 @@
 
 namespace livepool {
 
+void PassFinder::Adopt(CutRule rule) {
+  window_.reset();
+  phase_ = Phase::kSettled;
+  SetRule(std::move(rule));
+}
+
 bool PassFinder::Next(const Key& key, Site depth) {
   ++since_;
   switch (phase_) {

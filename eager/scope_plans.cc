@@ -38,6 +38,27 @@ ScopePlans::ScopePlans(std::string name, Bytes alignment, Submit submit, std::fu
       stop_(std::move(stop)),
       units_(std::make_shared<const UnitSet>(std::vector<std::shared_ptr<Unit>>{})) {}
 
+void ScopePlans::Adopt(const std::vector<PassRecord>& kinds) {
+  for (const PassRecord& record : kinds) {
+    auto known = std::make_unique<Known>(Known{.kind = Kind(record), .unit = nullptr});
+    known->unit = Unit::Make(known->kind, alignment_, stop_);
+    known->wanted = Kind::Change::kNone;
+    const std::lock_guard lock(mutex_);
+    if (FindLocked(known->kind.hash()) != nullptr) continue;
+    known_.push_back(std::move(known));
+    ++units_version_;
+    poor_passes_ = 0;  // it has served before
+  }
+  Publish();
+}
+
+std::vector<PassRecord> ScopePlans::Learnt() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<PassRecord> kinds;
+  for (const std::unique_ptr<Known>& known : known_) kinds.push_back(known->kind.Learnt());
+  return kinds;
+}
+
 ScopePlans::Start ScopePlans::Begin() const {
   const std::lock_guard lock(mutex_);
   return {.units = units_, .trusted = poor_passes_ < kPoorPasses};

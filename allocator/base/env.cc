@@ -85,6 +85,11 @@ const Variable kVariables[] = {
        env.report = value;
        return !value.empty();
      }},
+    {"LIVEPOOL_PLAN_DIR", "the name of a folder",
+     [](const std::string& value, Env& env) {
+       env.plan_dir = value;
+       return !value.empty();
+     }},
     // For scripts and tests.
     {"LIVEPOOL_PYTHON", "", [](const std::string&, Env&) { return true; }},
     {"LIVEPOOL_BUILD_DIR", "", [](const std::string&, Env&) { return true; }},

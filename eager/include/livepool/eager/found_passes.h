@@ -8,6 +8,7 @@
 #include <string>
 
 #include "livepool/eager/eager_pass.h"
+#include "livepool/eager/learnt_passes.h"
 #include "livepool/eager/pass_finder.h"
 #include "livepool/pool/free_watch.h"
 
@@ -46,6 +47,11 @@ class FoundPasses final : public Server, public TraceSink, public FreeWatch {
   FoundPasses(const FoundPasses&) = delete;
   FoundPasses& operator=(const FoundPasses&) = delete;
 
+  // Begins with what an earlier process has learnt. Before the thread allocates; nothing without a rule.
+  void Adopt(LearntPasses learnt);
+  // What is known now, for a later process; without a rule there is nothing. By the thread.
+  LearntPasses Learnt() const;
+
   std::byte* Serve(Bytes size, StreamHandle stream, const void* frame) override;
   PlannedArena* arena() const override { return pass_ == nullptr ? nullptr : pass_->arena(); }
   Bytes height() const override { return pass_ == nullptr ? 0 : pass_->height(); }
@@ -75,6 +81,7 @@ class FoundPasses final : public Server, public TraceSink, public FreeWatch {
   Site depth_ = Token::kNoFree;
   bool asked_ = false;  // upstream will report an address
   std::shared_ptr<FoundCounts> counts_ = std::make_shared<FoundCounts>();
+  LearntPasses adopted_;  // its kinds are for the first rule
   std::shared_ptr<ScopePlans> scope_;
   std::unique_ptr<EagerPass> pass_;  // null: no cut yet
 };

@@ -47,11 +47,13 @@ class Kind {
   bool settled() const { return settled_; }
   bool escaping(Position position) const { return positions_[position].escaping; }
 
+  // What is known by now, as one pass: a Kind made from it plans the same.
+  PassRecord Learnt() const;
   // The packing instance of what does not escape; a buffer's id is its position. Sizes are aligned already.
   Problem MakeProblem(Bytes alignment) const;
 
  private:
-  struct Learnt {
+  struct Lifetime {
     Position death = 0;
     Position late_death = 0;    // when it was late last
     std::uint32_t late_at = 0;  // the occurrence in which that was; 0: never
@@ -60,11 +62,11 @@ class Kind {
     std::uint32_t clean_needed = 2;  // until it is planned
   };
 
-  bool Late(Learnt& learnt, Position death) const;
+  bool Late(Lifetime& learnt, Position death) const;
 
   std::shared_ptr<const std::vector<Key>> keys_;  // shared with the copies that a plan is made from
   std::uint64_t hash_;
-  std::vector<Learnt> positions_;
+  std::vector<Lifetime> positions_;
   std::uint32_t occurrences_ = 1;
   bool settled_ = true;
 };

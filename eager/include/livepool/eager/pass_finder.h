@@ -36,6 +36,8 @@ class PassFinder {
 
   explicit PassFinder(Submit submit) : submit_(std::move(submit)) { Watch(kFirstWindow); }
 
+  // Begins with the rule that an earlier process has found, as if it had just been settled. Before all else.
+  void Adopt(CutRule rule);
   // An allocation is about to be made; `depth` as in Token. True: a pass begins with it.
   bool Next(const Key& key, Site depth);
   // Where that allocation lies, and whether that is a slot.

@@ -77,6 +77,12 @@ class ScopePlans : public std::enable_shared_from_this<ScopePlans> {
   const std::string& name() const { return name_; }
   Bytes alignment() const { return alignment_; }
 
+  // Takes in what an earlier process has learnt, and plans it before it returns, so that the first pass is served.
+  // For a new scope; what it knows already stays as it is. Throws InvalidPlan.
+  void Adopt(const std::vector<PassRecord>& kinds);
+  // What is known now, for a later process.
+  std::vector<PassRecord> Learnt() const;
+
   struct Start {
     std::shared_ptr<const UnitSet> units;  // never null
     bool trusted = false;                  // a single match is enough to borrow an arena

@@ -36,6 +36,7 @@ struct Env {
   LogLevel log = LogLevel::kWarning;
   std::optional<Bytes> memory_limit;  // LIVEPOOL_MEMORY_LIMIT: see SetMemoryLimit (torch/install.h)
   std::string report;  // LIVEPOOL_REPORT: where what was done is written to at exit; empty: nowhere (torch/report.h)
+  std::string plan_dir;  // LIVEPOOL_PLAN_DIR: where plans of eager code are kept; empty: nowhere (torch/plan_dir.h)
   // One line for each variable that is unknown or has a bad value; the program runs on.
   std::vector<std::string> complaints;
 };
